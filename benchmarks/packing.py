@@ -15,7 +15,7 @@ from functools import partial
 from heapq import heapify, heappop, heappush
 from statistics import mean
 
-from symflops.catalog.naming import estimator_of
+from symflops.library.naming import estimator_of
 
 RANKS, STEPS, MICRO_BATCHES = 16, 12, 4
 SAMPLES = 512

@@ -36,17 +36,17 @@ import numpy as np
 
 from symflops.api import AnyRegime, Model, convention_of, load, regime_of
 from symflops.build import limits
-from symflops.catalog import lookup
-from symflops.catalog.catalog import by_name
-from symflops.catalog.library import chosen_specs
-from symflops.catalog.local import local_specs
-from symflops.commands.chosen import baked
+from symflops.cli.actions.chosen import baked
 from symflops.compiler import build, derive, emit, lower, read
-from symflops.diagnostics.findings import Source
 from symflops.emit.emit import ENDINGS
 from symflops.emit.html.curves import picture
 from symflops.emit.page.tree import Plot
-from symflops.syntax import yaml_nodes
+from symflops.library import lookup
+from symflops.library.catalog import by_name
+from symflops.library.local import local_specs
+from symflops.read import yaml_nodes
+from symflops.read.spec_files import chosen_specs
+from symflops.support.findings import Source
 
 SIZES = (1_000, 2_000, 4_000, 8_000)
 QUICK = (250, 500, 1_000)

@@ -38,10 +38,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoConfig
 
 import symflops
-from symflops.diagnostics.findings import Source
-from symflops.runtime import boundaries
-from symflops.runtime.lengths import of_cu_seqlens, of_mask, of_position_ids
-from symflops.syntax.yaml_nodes import _document, read_yaml
+from symflops.evaluate import boundaries
+from symflops.evaluate.lengths import of_cu_seqlens, of_mask, of_position_ids
+from symflops.read.yaml_nodes import _document, read_yaml
+from symflops.support.findings import Source
 
 ROOT = Path(__file__).resolve().parents[1]
 ROUNDS = 31

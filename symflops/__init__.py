@@ -9,17 +9,19 @@ symflops.explain("llama3-8b").rows                   # where the FLOPs go, modul
 
 from __future__ import annotations
 
+from symflops import moved as _moved  # noqa: F401 - finds modules under the paths that they had
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from symflops.analysis.convention_comparison import compare
+    from symflops.analysis.explanation import explain
     from symflops.api import Derived, Model, load
-    from symflops.catalog.comparison import compare
-    from symflops.catalog.explanation import explain
-    from symflops.diagnostics.findings import SpecError, SymflopsError
-    from symflops.live.model import of_model
-    from symflops.live.proof import estimate
-    from symflops.meter.mfu import MFUMeter
+    from symflops.support.findings import SpecError, SymflopsError
+    from symflops.training.introspect.model import of_model
+    from symflops.training.introspect.proof import estimate
+    from symflops.training.meter.mfu import MFUMeter
 
 __version__ = "0.1.0"
 
@@ -30,15 +32,15 @@ __all__ = [
 
 _WHERE = {
     "Derived": "symflops.api",
-    "MFUMeter": "symflops.meter.mfu",
+    "MFUMeter": "symflops.training.meter.mfu",
     "Model": "symflops.api",
-    "SpecError": "symflops.diagnostics.findings",
-    "SymflopsError": "symflops.diagnostics.findings",
-    "compare": "symflops.catalog.comparison",
-    "estimate": "symflops.live.proof",
-    "explain": "symflops.catalog.explanation",
+    "SpecError": "symflops.support.findings",
+    "SymflopsError": "symflops.support.findings",
+    "compare": "symflops.analysis.convention_comparison",
+    "estimate": "symflops.training.introspect.proof",
+    "explain": "symflops.analysis.explanation",
     "load": "symflops.api",
-    "of_model": "symflops.live.model",
+    "of_model": "symflops.training.introspect.model",
 }
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from symflops.build.build import build
-from symflops.catalog.library import NotFoundError, SpecFile, find_spec, page, shipped
 from symflops.compiler import (
     AS_DERIVED,
     Builder,
@@ -22,24 +21,25 @@ from symflops.compiler import (
     Step,
     compile_spec,
 )
-from symflops.diagnostics.findings import Source, SpecError, did_you_mean
 from symflops.emit.emit import Derived
-from symflops.frontend.conventions import read_convention
-from symflops.frontend.read import read
-from symflops.frontend.regimes import inline_regime, read_regime
-from symflops.frontend.variants import DEFAULT, config_of, fixed_by, needless_sizes, value_in
-from symflops.model.convention import Convention
-from symflops.model.graph import Derivation, Graph
-from symflops.model.program import Program
-from symflops.model.regime import Regime
-from symflops.model.spec import SizeSpec, Spec, VariantSpec
-from symflops.records.census import carried
-from symflops.records.verified import catalogued, measured_rules
-from symflops.runtime.config import as_json
-from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.module_tree import html_table
-from symflops.specialise.assumed import Known, known_of
-from symflops.specialise.misfit import about_config
+from symflops.evaluate.assumed import Known, known_of
+from symflops.evaluate.config import as_json
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.misfit import about_config
+from symflops.evaluate.module_tree import html_table
+from symflops.ir.convention import Convention
+from symflops.ir.graph import Derivation, Graph
+from symflops.ir.program import Program
+from symflops.ir.regime import Regime
+from symflops.ir.spec import SizeSpec, Spec, VariantSpec
+from symflops.library.records.census import carried
+from symflops.library.records.verified import catalogued, measured_rules
+from symflops.read.conventions import read_convention
+from symflops.read.read import read
+from symflops.read.regimes import inline_regime, read_regime
+from symflops.read.spec_files import NotFoundError, SpecFile, find_spec, page, shipped
+from symflops.read.variants import DEFAULT, config_of, fixed_by, needless_sizes, value_in
+from symflops.support.findings import Source, SpecError, did_you_mean
 
 REGIMES, CONVENTIONS = ("full", "forward"), ("symflops", "torch")
 AnyRegime = str | Path | Regime

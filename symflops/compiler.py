@@ -8,7 +8,7 @@
     emit    Program, targets            -> texts        data, code and formulas: printings of one program
 
 :func:`compile_spec` calls the stages in this order, up to the goal of a :class:`Request`. A stage that cannot go on while a
-size is a symbol raises :class:`~symflops.algebra.truth.UnknownSizeError`; :func:`compile_spec` alone catches it, takes
+size is a symbol raises :class:`~symflops.formula.truth.UnknownSizeError`; :func:`compile_spec` alone catches it, takes
 the size from the request's config and begins again.
 
 Nothing here touches the disk: sources come in as text, files go out as text.
@@ -22,30 +22,30 @@ from enum import IntEnum
 from functools import partial
 from typing import Any, TypedDict, TypeVar, cast
 
-from symflops.algebra.truth import UnknownSizeError
-from symflops.analysis.item_analysis import Against
 from symflops.build.build import build
 from symflops.count.count import count
 from symflops.derive.derive import derive, step_of
 from symflops.derive.regime_checks import unmeasured
-from symflops.diagnostics.findings import Diagnostic, Source, SpecError
 from symflops.emit.emit import emit
-from symflops.frontend.classes import view_of_config
-from symflops.frontend.entries import BlockText
-from symflops.frontend.parts import view_of_regime
-from symflops.frontend.read import read
-from symflops.frontend.variants import value_in
+from symflops.evaluate.classes import class_name
+from symflops.evaluate.item_analysis import Against
+from symflops.formula.expression import names
+from symflops.formula.truth import UnknownSizeError
+from symflops.ir.convention import Convention
+from symflops.ir.graph import Derivation, Graph
+from symflops.ir.patterns import cutting, selectors
+from symflops.ir.program import Program
+from symflops.ir.regime import Regime
+from symflops.ir.spec import Spec
+from symflops.ir.verification import Verification
 from symflops.lower.lower import lower
 from symflops.lower.requirements import least
-from symflops.model.convention import Convention
-from symflops.model.graph import Derivation, Graph
-from symflops.model.patterns import cutting, selectors
-from symflops.model.program import Program
-from symflops.model.regime import Regime
-from symflops.model.spec import Spec
-from symflops.model.verification import Verification
-from symflops.runtime.classes import class_name
-from symflops.syntax.expression import names
+from symflops.read.classes import view_of_config
+from symflops.read.entries import BlockText
+from symflops.read.parts import view_of_regime
+from symflops.read.read import read
+from symflops.read.variants import value_in
+from symflops.support.findings import Diagnostic, Source, SpecError
 
 T = TypeVar("T")
 Step = tuple[tuple[Regime, int], ...]

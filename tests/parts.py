@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from symflops.analysis.item_analysis import ORDER, part_of
-from symflops.model.program import Case, Program
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.item_analysis import ORDER, part_of
+from symflops.ir.program import Case, Program
 
 
 def of_parts(program: Program, config: Mapping[str, Any], case: Case) -> dict[str, InterpretedEstimator]:

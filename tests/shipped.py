@@ -14,10 +14,10 @@ import pytest
 
 from symflops import api
 from symflops.api import Model
-from symflops.catalog.library import SpecFile, find_spec, roots, shipped, specs_in
-from symflops.model.program import Program
-from symflops.witness import cases
-from symflops.witness.cases import LiveCase
+from symflops.ir.program import Program
+from symflops.read.spec_files import SpecFile, find_spec, roots, shipped, specs_in
+from symflops.verify import cases
+from symflops.verify.cases import LiveCase
 from tests.mechanisms import ranked
 from tests.sampling import runs
 

@@ -10,11 +10,11 @@ from types import ModuleType
 from typing import Any
 
 from symflops.emit.python.module import render
-from symflops.model.format import unpacked
-from symflops.model.program import Program
-from symflops.model.serialise import document_of
-from symflops.runtime.published import publish
-from symflops.runtime.stored import Stored, plain
+from symflops.evaluate.published import publish
+from symflops.evaluate.stored import Stored, plain
+from symflops.ir.format import unpacked
+from symflops.ir.program import Program
+from symflops.ir.serialise import document_of
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "generated").glob("*/*.py"))

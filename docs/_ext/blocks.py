@@ -14,8 +14,8 @@ from operators import sentence
 from ruamel.yaml import YAML
 
 from symflops.api import load
-from symflops.catalog.library import roots, specs_in
-from symflops.model.nodes import Operator
+from symflops.ir.nodes import Operator
+from symflops.read.spec_files import roots, specs_in
 
 LIBRARY = roots()[-1]
 ROOT = LIBRARY.parent

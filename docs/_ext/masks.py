@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from operators import load_example, written
 
-from symflops.model.regime import Regime
+from symflops.ir.regime import Regime
 
 SELF = {"inputs": {"q": ["text", "D"], "k": ["text", "D"], "v": ["text", "D"]}, "streams": {"text": ["x"]}}
 CROSS = {

@@ -11,8 +11,8 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from symflops.api import Model, load
-from symflops.model.graph import Work
-from symflops.model.regime import Regime
+from symflops.ir.graph import Work
+from symflops.ir.regime import Regime
 from symflops.ops.fields import COMMON, Field, Form
 from symflops.ops.kind import Kind
 from symflops.ops.table import ALL

@@ -8,15 +8,15 @@ from functools import cache
 import pictures
 from operators import written
 
-from symflops.analysis.item_analysis import Against
+from symflops.analysis.baseline import against
 from symflops.api import Model, load
-from symflops.catalog.library import shipped, specs_in
 from symflops.emit.markdown.document import MarkdownPage
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.emit.page.sections_against import answer, compared, formulas, plot_of
 from symflops.emit.page.tree import Equation, Paragraph
-from symflops.model.regime import Regime
-from symflops.questions.baseline import against
+from symflops.evaluate.item_analysis import Against
+from symflops.ir.regime import Regime
+from symflops.read.spec_files import shipped, specs_in
 
 LENGTHS, SIDES, ROWS = (1024, 8192, 65536, 1048576), (16, 64, 256, 1024), 4
 """The lengths that have a column, along one axis and along each of several, and the most rows of a formula."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from symflops.emit.html.curves import picture
 from symflops.emit.html.drawing import drawing
 from symflops.emit.page.tree import Plot
-from symflops.model.graph import Graph
+from symflops.ir.graph import Graph
 
 STYLE = (Path(__file__).parents[1] / "_static" / "pictures.css").read_text("utf-8")
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from operators import table
 from ruamel.yaml import YAML
 
-from symflops.algebra.language_functions import FUNCTIONS
 from symflops.api import convention_of, regime_of
 from symflops.build.roles import rules
-from symflops.catalog.library import page, pages
 from symflops.cli.main import COMMANDS
-from symflops.diagnostics.codes import kinds
-from symflops.frontend import fields as tables
-from symflops.model.convention import ROLES
+from symflops.formula.language_functions import FUNCTIONS
+from symflops.ir.convention import ROLES
+from symflops.read import field_tables as tables
+from symflops.read.spec_files import page, pages
+from symflops.support.codes import kinds
 
 WORDS: dict[str, str] = YAML(typ="safe").load(Path(__file__).with_name("words.yaml").read_text("utf-8"))
 KEYS = {

@@ -1,1 +1,1 @@
-"""What follows from a program alone: growth, crossovers, one more of a size, worked figures. It computes and prints nothing."""
+"""Questions about models: how batches, models and conventions differ, how costs grow, what fits a budget. Prints nothing."""

@@ -1,278 +1,176 @@
-"""Computes the analysis of a regime: the cost of one item as a polynomial in its lengths, by part."""
+"""How the cost of a model grows: where attention overtakes, what one more token, layer or expert costs, FLOPs per token."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 from typing import Any
 
-from symflops.algebra.sparse import Monomial, Poly
-from symflops.analysis.item_analysis import (
-    ATTENTION,
-    BOTH,
-    FORWARD,
-    PASSES,
-    Analysis,
-    Crossover,
-    Growth,
-    ItemAnalysis,
-    Order,
-    Orders,
-    Powers,
-    Share,
-    crossover,
-    difference,
-    first_from,
-    merged,
-    part_of,
-    sides,
-)
-from symflops.analysis.length_polynomials import LONG, SHORT, Assumption, Lengths, NotPolynomialError, Unknown
-from symflops.analysis.typical_values import TypicalValues, in_tokens, product_of, typical_lengths
-from symflops.model.formula import Formula, Sym, symbols
-from symflops.model.index_sets import ONCE
-from symflops.model.polynomials import Writer, expanded
-from symflops.model.program import Line, Program
-from symflops.model.sums import Moment
-from symflops.model.terms import sum_of
-from symflops.runtime.typical import left_out
+from symflops.analysis.subject import Batch, Subject
+from symflops.evaluate.assumed import known_of
+from symflops.evaluate.batch import BatchError
+from symflops.evaluate.growth import analysis
+from symflops.evaluate.item_analysis import Crossover
+from symflops.evaluate.length_polynomials import Assumption
+from symflops.evaluate.step import PerToken, Step, Sweep, grown_steps, sweep
+from symflops.evaluate.typical_values import default_sizes
+from symflops.formula.factoring import Rule, Writer, expanded
+from symflops.formula.formula import Formula, Sym, evaluate, symbols
+from symflops.formula.sparse import Poly
+from symflops.ir.program import Program
+from symflops.support.errors import SymflopsError
+
+MOST_STEP = 64
+"""A length that the model takes only every so many values is not looked for any further."""
 
 
-def analysis(program: Program, regime: str, convention: str, sizes: Mapping[str, Any] | None) -> Analysis:
-    """The analysis of a regime under a convention; ``sizes`` are the default sizes, None if a size has no default.
+@dataclass(frozen=True, slots=True)
+class Overtaking:
+    """From which length on attention costs at least as much as all else, in one pass.
 
-    Raises:
-        KeyError: there is no such regime.
+    ``known`` says whether the letters of the closed form of ``crossover`` have values; ``root`` is its value.
+    ``assumed`` is what must hold of lengths; ``refused`` says why the class takes no item of the first whole length.
     """
-    return _Analyser(program, regime, convention, sizes).analysis()
+
+    streams: tuple[str, ...]
+    letter: str
+    crossover: Crossover
+    known: bool
+    root: float | None
+    assumed: tuple[Assumption, ...]
+    refused: str = ""
 
 
-def writer_of(program: Program, lines: Sequence[Line], lengths: Iterable[str]) -> Writer:
-    """A writer that orders the letters of ``program``: counts of ``lines``, derived sizes, sizes, ``lengths``."""
-    letters = [name for line in lines for name in symbols(line.forward)]
-    letters += [definition.letter for definition in program.definitions] + [field.letter for field in program.fields]
-    counts = frozenset(atom for line in lines for term in expanded(line.forward).terms for atom, _ in term)
-    return Writer([*letters, *lengths], counts)
+@dataclass(frozen=True, slots=True)
+class OneMore:
+    """What ``step`` more of a size or of a length cost: parameters and FLOPs, and the forward FLOPs per moment as formulas."""
+
+    name: str
+    kind: str
+    now: int
+    step: int
+    parameters: int
+    forward: int
+    backward: int
+    formulas: tuple[tuple[str, Formula], ...] = ()
 
 
-class _Analyser:
-    def __init__(self, program: Program, regime: str, convention: str, sizes: Mapping[str, Any] | None) -> None:
-        self.program = program
-        self.regime = regime
-        self.convention = convention
-        self.lengths = typical_lengths(program)
-        without = {stream.name for stream in left_out(program.streams)}
-        self.streams = [stream for stream in program.streams if stream.variables and stream.name not in without]
-        lines = program.regime(regime).under(convention)
-        self.writer = writer_of(program, lines, self.lengths)
-        self.stands = {statistic.name: statistic.formula for statistic in program.statistics}
-        self.products = list(filter(None, (product_of(program, stream) for stream in self.streams)))
-        self.values = TypicalValues(sizes, self.lengths, self.products)
-        self.costs = {work: self.cost(lines, work) for work in PASSES}
+class Growth:
+    """The growth of one model at one batch."""
 
-    def cost(self, lines: Sequence[Line], work: str) -> dict[str, Powers]:
-        """The coefficients of each part, by position of the moment."""
-        rules = self.program.row(self.convention)
-        alike: Counter[tuple[str, Formula, tuple[Formula, ...], tuple[tuple[int, Formula], ...]]] = Counter()
-        for line in lines:
-            if line.seen or rules.unseen:
-                counts = (line.forward, *(line.backward if work == BOTH else ()))
-                alike[part_of(line), line.unit, counts, line.amount.under(rules.pairs)] += 1
-        found: dict[str, Powers] = {}
-        for (name, unit, counts, amount), number in alike.items():
-            times = (expanded(unit) * reduce(Poly.__add__, map(expanded, counts))).scale(number)
-            part = found.setdefault(name, {})
-            for position, factor in amount:
-                part[position] = part.get(position, Poly({})) + times * expanded(factor)
-        return found
+    def __init__(self, subject: Subject, batch: Batch) -> None:
+        self.subject, self.batch = subject, dict(batch)
+        self.decided = subject.derived.under(known_of(subject.program.keys, subject.config, numeric=False))
 
-    def analysis(self) -> Analysis:
-        """The analysis of all items."""
-        sets = dict.fromkeys(stream.items for stream in self.program.streams if stream.variables)
-        found = tuple(item for items in sets for item in self.of_items(items))
-        return Analysis(self.regime, self.convention, found, tuple(self.lengths.items()), tuple(self.products))
+    @property
+    def program(self) -> Program:
+        """The program with its conditions decided."""
+        return self.decided.program
 
-    def of_items(self, items: str) -> Iterator[ItemAnalysis]:
-        """The analysis of one index set, if its items cost anything."""
-        growth = tuple(found for unknowns in self.unknowns(items) for found in self.first_of(unknowns))
-        orders = tuple(self.orders(items))
-        if growth or orders:
-            yield ItemAnalysis(items, growth, orders)
+    # where attention overtakes
 
-    def unknowns(self, items: str) -> Iterator[tuple[Sequence[Unknown], ...]]:
-        """The lengths that may vary, as alternatives: the first that gives polynomials counts."""
-        streams = [stream for stream in self.streams if stream.items == items]
-        for stream in streams:
-            axes = [Unknown(items, "axis", (stream.name,), (name,), name) for name in stream.variables]
-            plain = tuple(Sym(name) for name in stream.variables)
-            product = Unknown(items, "tokens", (stream.name,), stream.variables, f"tokens@{stream.name}", plain)
-            exact = [found for found in self.products if found.streams == (stream.name,)]
-            yield (exact, [product], axes) if len(axes) > 1 else (axes,)
-        if len(streams) > 1 and all(len(stream.variables) == 1 for stream in streams):
-            names = tuple(stream.variables[0] for stream in streams)
-            yield ([Unknown(items, "equal", tuple(stream.name for stream in streams), names, f"equal@{items}")],)
+    def overtakings(self) -> Iterator[Overtaking]:
+        """The crossovers of all lengths, forward and in both passes."""
+        subject, sizes = self.subject, default_sizes(self.program)
+        told = analysis(self.program, subject.regime, subject.convention, sizes)
+        known = {**(sizes or {}), **dict(told.lengths)}
+        for items in told.items:
+            for grown in items.growth:
+                for found in grown.crossovers:
+                    letter = grown.unknown.letter.partition("@")[0]
+                    refused = self.refusal(letter, found.value)
+                    yield Overtaking(grown.unknown.streams, letter, found, *root(found, known), grown.assumed, refused)
 
-    def first_of(self, alternatives: Sequence[Sequence[Unknown]]) -> list[Growth]:
-        """The growth by the first of ``alternatives`` that gives polynomials."""
-        return next(filter(None, ([one for each in some for one in self.growths(each)] for some in alternatives)), [])
+    def refusal(self, letter: str, value: int | None) -> str:
+        """Why the class takes no item of a length that its conditions limit; empty if it takes one."""
+        model = self.subject.estimator
+        if value is None or letter not in model.taken or not self.batch:
+            return ""
+        try:
+            model.moments(**self.subject.with_length(self.batch, letter, value))
+        except BatchError as error:
+            return str(error)
+        return ""
 
-    # one length
+    # one more
 
-    def growths(self, unknown: Unknown) -> Iterator[Growth]:
-        """The cost as a function of one length: of long sequences, and of short ones if a bound matters."""
-        for reach in (LONG, SHORT):
-            same = {name: Sym(unknown.letter) for name in unknown.variables} if unknown.kind == "equal" else {}
-            varying = frozenset({*unknown.variables, unknown.letter})
-            products = [found for found in self.products if found is unknown or found.streams != unknown.streams]
-            lengths = Lengths(varying, reach, self.writer, {**self.stands, **same}, products=products)
+    def tokens(self) -> Iterator[OneMore]:
+        """What one more token in the first item of each stream costs."""
+        subject, model = self.subject, self.subject.estimator
+        here = model.moments(**self.batch)
+        for stream in subject.program.streams:
+            for axis in stream.variables if isinstance(self.batch.get(stream.name), list) else ():
+                name, _, (first, *rest) = subject.items(self.batch, axis)
+                now = subject.length(self.batch, axis)
+                for step in range(1, MOST_STEP + 1):
+                    entry = subject.with_length({name: [first]}, axis, now + step)[name]
+                    try:
+                        there = model.moments(**{**self.batch, name: [*entry, *rest]})
+                    except SymflopsError:
+                        continue
+                    more = model.forward(there) - model.forward(here), model.backward(there) - model.backward(here)
+                    told = name if len(stream.variables) == 1 else f"{name}.{axis}"
+                    yield OneMore(told, "length", now, step, 0, *more)
+                    break
+
+    def sizes(self) -> Iterator[OneMore]:
+        """What one more of each size costs, layers first; those that change nothing are left out."""
+        subject, model = self.subject, self.subject.estimator
+        fields = {field.letter: field for field in subject.program.fields}
+        for letter in sorted(subject.numbers(), key=lambda letter: fields[letter].kind != "count"):
+            now = model.sizes[letter]
             try:
-                costs = {work: self.by_power(self.costs[work], unknown, lengths) for work in PASSES}
-            except NotPolynomialError:
+                other = subject.at(letter, now + 1)
+                here, there = model.moments(**self.batch), other.moments(**self.batch)
+                passes = other.forward(there) - model.forward(here), other.backward(there) - model.backward(here)
+            except SymflopsError:
                 continue
-            if self.matters(merged(costs[BOTH].values())):
-                yield self.growth(unknown, reach if lengths.bounded else "", lengths.assumptions(), costs)
-            if not lengths.bounded:
-                return
+            more = other.parameters - model.parameters, *passes
+            if any(more):
+                formulas = self.formulas(letter, here, passes[0])
+                yield OneMore(fields[letter].keys[0], fields[letter].kind, now, 1, *more, formulas)
 
-    def matters(self, powers: Powers) -> bool:
-        """Whether the cost depends on the length, at the default sizes if all are known."""
-        grows = [self.values.of(self.writer.plain(poly)) for power, poly in powers.items() if power > 0]
-        return any(value is None or value for value in grows)
+    def formulas(self, letter: str, here: Any, forward: int) -> tuple[tuple[str, Formula], ...]:
+        """The difference of the forward closed form, per moment; empty if conditions on the size turn at this value."""
+        program, case = self.program, self.decided.case
+        names = [one.letter for one in program.definitions if letter in set(symbols(one.formula))]
+        if names or letter in set().union(*(moment.sizes for moment in program.moments)):
+            return ()
+        writer = Writer([name for _, formula in case.forward for name in symbols(formula)])
+        known, sums = default_sizes(program) or {}, here.sums()
+        found, total = [], Fraction(0)
+        for position, formula in case.forward:
+            change = writer.shortest(expanded(formula, one_more(letter)) - expanded(formula))
+            name = program.sum_name(position, case.convention)
+            value = Fraction(evaluate(change, known))
+            total += value * (1 if program.moments[position].constant else sums[name])
+            if value:
+                found.append((name, change))
+        return tuple(found) if total == forward else ()
 
-    def by_power(self, cost: Mapping[str, Powers], unknown: Unknown, lengths: Lengths) -> dict[str, Powers]:
-        """The coefficients of each part, by power of the unknown.
+    # over a length
 
-        Raises:
-            NotPolynomialError: the cost is no polynomial of the unknown.
-        """
-        found = {}
-        for part, terms in cost.items():
-            total = self.total(terms, unknown.items, lengths).without(lengths.given)
-            if unknown.kind == "tokens":
-                total = in_tokens(total, unknown.axes, Sym(unknown.letter))
-                if any(name in unknown.variables for monomial in total.terms for atom, _ in monomial for name in symbols(atom)):
-                    raise NotPolynomialError
-            powers = total.powers(Sym(unknown.letter))
-            found[part] = {power: poly for power, poly in powers.items() if poly}
-        return {part: powers for part, powers in found.items() if powers}
+    def over(self, stream: str = "") -> tuple[Sweep, list[PerToken]]:
+        """FLOPs per token of both passes, over the length of the items of a stream."""
+        grown, subject, model = sweep(self.batch, stream), self.subject, self.subject.estimator
+        step = Step(subject.program, model.sizes, self.batch, subject.derived.case, model.stored)
+        return grown, list(grown_steps(step, grown))
 
-    def total(self, terms: Powers, items: str, lengths: Lengths) -> Poly:
-        """The cost of one item."""
-        found = Poly({})
-        for position, coefficient in terms.items():
-            moment = self.program.moments[position]
-            if self.set_of(moment) == items:
-                found = found + coefficient * lengths.of(moment.formula)
-        for product in lengths.products:
-            found = in_tokens(found, product.axes, Sym(product.letter))
-        return found
 
-    def set_of(self, moment: Moment) -> str:
-        """The index set of a moment; ``once`` if it belongs to none, or to several."""
-        if moment.items != ONCE:
-            return moment.items
-        names = set(symbols(moment.formula))
-        sets = {statistic.items for statistic in self.program.statistics if statistic.name in names}
-        return sets.pop() if len(sets) == 1 else ONCE
+def one_more(letter: str) -> Rule:
+    """A rule that puts a size plus 1 in place of it."""
+    rules: dict[Formula, Poly] = {Sym(letter): Poly.atom(Sym(letter)) + Poly.constant(1)}
+    return rules.get
 
-    def growth(
-        self, unknown: Unknown, reach: str, assumed: tuple[Assumption, ...], costs: Mapping[str, Mapping[str, Powers]]
-    ) -> Growth:
-        """The growth by one length."""
-        attention, others = sides(costs[FORWARD])
-        crossovers = tuple(
-            self.crossover(work, *sides(costs[work]), unknown, assumed) for work in PASSES if ATTENTION in costs[work]
-        )
-        marginal = tuple(self.marginal(work, merged(costs[work].values()), unknown, assumed) for work in PASSES)
-        return Growth(unknown, reach, assumed, self.written(attention), self.written(others), crossovers, marginal)
 
-    def written(self, powers: Powers) -> tuple[tuple[int, Formula], ...]:
-        """Coefficients as formulas, greatest power first."""
-        return tuple((power, self.writer.factored(powers[power])) for power in sorted(powers, reverse=True))
-
-    def marginal(
-        self, work: str, powers: Powers, unknown: Unknown, assumed: Sequence[Assumption]
-    ) -> tuple[str, Formula, int | None]:
-        """The cost of one more token, ``p(z + 1) - p(z)``: pass, formula, and value at typical lengths."""
-        z = Poly.atom(Sym(unknown.letter))
-        steps = [poly * ((z + Poly.constant(1)) ** power - z**power) for power, poly in powers.items()]
-        formula = self.ordered(reduce(Poly.__add__, steps, Poly({})), frozenset([unknown.letter]))
-        first = self.lengths[unknown.variables[0]]
-        here = {unknown.letter: (self.values.product(unknown.axes) or 0) if unknown.kind == "tokens" else first}
-        value = self.values.of(formula, here) if self.values.hold(assumed, here) else None
-        return work, formula, None if value is None else round(value)
-
-    def ordered(self, poly: Poly, lengths: frozenset[str]) -> Formula:
-        """A polynomial as a sum over products of lengths, greatest degree first, each with its coefficient."""
-        parts = poly.split(lambda atom: any(name in lengths for name in symbols(atom)))
-
-        def order(monomial: Monomial) -> tuple[int, list[tuple[int, str]]]:
-            return (-sum(exponent for _, exponent in monomial), sorted(self.writer.key(atom) for atom, _ in monomial))
-
-        return sum_of(self.writer.factored(parts[each] * Poly({each: Fraction(1)})) for each in sorted(parts, key=order))
-
-    # crossovers at the default sizes
-
-    def crossover(
-        self, work: str, attention: Powers, others: Powers, unknown: Unknown, assumed: Sequence[Assumption]
-    ) -> Crossover:
-        """The length from which on attention costs at least as much as all else."""
-        powers = difference(attention, others)
-        values = {power: self.values.of(self.writer.plain(poly)) for power, poly in powers.items()}
-        known = {power: value for power, value in values.items() if value is not None}
-        first = first_from(known) if len(known) == len(powers) and max(powers, default=0) <= 2 else None
-        return crossover(work, attention, others, self.writer, self.values.first_within(first, unknown, assumed))
-
-    # all lengths
-
-    def orders(self, items: str) -> Iterator[Orders]:
-        """The work of one item by its power of the tokens, all streams growing alike: of long sequences, then of short ones."""
-        weights = self.weights(items)
-        varying = frozenset(name for atom in weights for name in symbols(atom))
-        for reach in (LONG, SHORT):
-            lengths = Lengths(varying, reach, self.writer, self.stands, products=self.products)
-            try:
-                degrees = self.by_degree(items, weights, lengths)
-            except NotPolynomialError:
-                continue
-            found = tuple(self.order(degree, degrees[degree]) for degree in sorted(degrees))
-            if found:
-                yield Orders(reach if lengths.bounded else "", lengths.assumptions(), found if reach == LONG else found[:1])
-            if not lengths.bounded:
-                return
-
-    def weights(self, items: str) -> dict[Formula, Fraction]:
-        """The power of the tokens that each length of an item stands for: with two axes, 1/2 each."""
-        found: dict[Formula, Fraction] = {}
-        for stream in self.streams:
-            if stream.items == items:
-                found |= {Sym(name): Fraction(1, len(stream.variables)) for name in stream.variables}
-        for product in self.products:
-            if product.items == items:
-                found |= {Sym(product.letter): Fraction(1)} | {axis: Fraction(1, len(product.axes)) for axis in product.axes}
-        return found
-
-    def by_degree(self, items: str, weights: Mapping[Formula, Fraction], lengths: Lengths) -> dict[Fraction, dict[str, Poly]]:
-        """The forward work of one item: power of the tokens -> part -> terms.
-
-        Raises:
-            NotPolynomialError: the work is no polynomial of its lengths.
-        """
-        found: dict[Fraction, dict[str, Poly]] = {}
-        for part, terms in self.costs[FORWARD].items():
-            for chosen, poly in self.total(terms, items, lengths).without(lengths.given).split(weights.__contains__).items():
-                parts = found.setdefault(sum((weights[atom] * power for atom, power in chosen), Fraction(0)), {})
-                parts[part] = parts.get(part, Poly({})) + poly * Poly({chosen: Fraction(1)})
-        return found
-
-    def order(self, power: Fraction, parts: Mapping[str, Poly]) -> Order:
-        """The work that grows with one power of the tokens."""
-        names = frozenset([*self.lengths, *(product.letter for product in self.products)])
-        shown = {part: self.ordered(poly, names) for part, poly in parts.items() if poly}
-        work = self.ordered(reduce(Poly.__add__, parts.values()), names)
-        whole = self.values.of(work)
-        values = {part: self.values.of(formula) for part, formula in shown.items()}
-        shares = {part: value / whole if whole and value is not None else None for part, value in values.items()}
-        return Order(power, work, tuple(Share(part, formula, shares[part]) for part, formula in shown.items()))
+def root(found: Crossover, sizes: Mapping[str, Any]) -> tuple[bool, float | None]:
+    """Whether the letters of a crossover have values, and the length at which both cost the same, if there is one."""
+    try:
+        if found.kind == "quotient":
+            return True, float(Fraction(evaluate(found.above, sizes)) / Fraction(evaluate(found.below, sizes)))
+        a, b, c = (Fraction(evaluate(part, sizes)) for part in (found.square, found.linear, found.constant))
+        inside = b * b - 4 * a * c
+        return True, float((-b + Fraction(float(inside) ** 0.5)) / (2 * a)) if a and inside >= 0 else None
+    except (ArithmeticError, LookupError, TypeError, ValueError):  # a length of another stream has no value of its own
+        return False, None

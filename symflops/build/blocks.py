@@ -7,8 +7,8 @@ from typing import Any
 from symflops.build.journal import Journaled
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.services import PlaceEntries, Services
-from symflops.diagnostics.findings import Label
-from symflops.model.spec import BlockCall
+from symflops.ir.spec import BlockCall
+from symflops.support.findings import Label
 
 
 class Blocks:

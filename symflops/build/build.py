@@ -1,4 +1,4 @@
-"""build: :class:`~symflops.model.spec.Spec` -> :class:`~symflops.model.graph.Graph`.
+"""build: :class:`~symflops.ir.spec.Spec` -> :class:`~symflops.ir.graph.Graph`.
 
 Blocks are expanded, names resolved, widths and streams inferred and checked. Conditions on sizes stay conditions: an operator
 carries its guard, and a name that a condition rebinds becomes a choice between two values. Conditions on the index of a
@@ -12,11 +12,6 @@ from typing import Any
 
 from sympy import Expr, Integer, Symbol
 
-from symflops.algebra.domain import Setting, known
-from symflops.algebra.evaluate import evaluate
-from symflops.algebra.functions import flag_symbol, position_symbol, size_symbol
-from symflops.algebra.polynomial import Definitions
-from symflops.algebra.truth import NO, Truth
 from symflops.build.demands import demand
 from symflops.build.entries import EntryPlacer
 from symflops.build.journal import Journaled
@@ -24,13 +19,18 @@ from symflops.build.roles import with_roles
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.services import Services, services_of
 from symflops.build.streams import Streams, declared_as
-from symflops.diagnostics.findings import Label, Reporter, SpecError, did_you_mean
-from symflops.frontend.definition_order import early_size
-from symflops.model.graph import Graph
-from symflops.model.patterns import Path
-from symflops.model.spec import InputSpec, Name, Spec
+from symflops.formula.domain import Setting, known
+from symflops.formula.evaluate import evaluate
+from symflops.formula.expression import Expression, names as letters
+from symflops.formula.functions import flag_symbol, position_symbol, size_symbol
+from symflops.formula.polynomial import Definitions
+from symflops.formula.truth import NO, Truth
+from symflops.ir.graph import Graph
+from symflops.ir.patterns import Path
+from symflops.ir.spec import InputSpec, Name, Spec
 from symflops.ops.kind import plain
-from symflops.syntax.expression import Expression, names as letters
+from symflops.read.definition_order import early_size
+from symflops.support.findings import Label, Reporter, SpecError, did_you_mean
 
 
 def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> Graph:

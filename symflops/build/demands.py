@@ -8,17 +8,17 @@ from typing import Any
 
 from sympy import Expr, Integer
 
-from symflops.algebra.evaluate import evaluate
-from symflops.algebra.functions import Whole
-from symflops.algebra.truth import NO, YES, Truth
 from symflops.build.scopes import Frame
 from symflops.build.services import Services
-from symflops.diagnostics.findings import Diagnostic, SpecError
-from symflops.model.graph import Limit
-from symflops.model.index_sets import ONCE
-from symflops.model.spec import Name, Spec
+from symflops.formula.evaluate import evaluate
+from symflops.formula.expression import Expression, names as letters, parse_expression
+from symflops.formula.functions import Whole
+from symflops.formula.truth import NO, YES, Truth
+from symflops.ir.graph import Limit
+from symflops.ir.index_sets import ONCE
+from symflops.ir.spec import Name, Spec
 from symflops.ops.kind import plain
-from symflops.syntax.expression import Expression, names as letters, parse_expression
+from symflops.support.findings import Diagnostic, SpecError
 
 VALUE = re.compile(r"\{([^{}]*)\}")
 

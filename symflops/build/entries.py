@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from symflops.algebra.truth import NO, YES, Truth
 from symflops.build.blocks import Blocks
 from symflops.build.experts import Experts
 from symflops.build.operators import Operators
@@ -12,10 +11,11 @@ from symflops.build.repeats import Repeats
 from symflops.build.scopes import ABSENT, Frame
 from symflops.build.services import Services
 from symflops.build.surroundings import Ahead
-from symflops.diagnostics.findings import Diagnostic, SpecError
-from symflops.frontend.bound_names import assigned
-from symflops.model.convention import ROLES
-from symflops.model.spec import BlockCall, Entry, Faulty, Group, OperatorEntry, Repeat
+from symflops.formula.truth import NO, YES, Truth
+from symflops.ir.convention import ROLES
+from symflops.ir.spec import BlockCall, Entry, Faulty, Group, OperatorEntry, Repeat
+from symflops.read.bound_names import assigned
+from symflops.support.findings import Diagnostic, SpecError
 
 
 class EntryPlacer:

@@ -8,16 +8,16 @@ from typing import Any
 
 from sympy import Expr
 
-from symflops.algebra.functions import PerToken
 from symflops.build.journal import Journaled
 from symflops.build.name_binding import EntrySpans
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.services import PlaceEntries, Services
-from symflops.diagnostics.findings import Diagnostic, SpecError
-from symflops.model.nodes import Operator, Part, Stream, Value
-from symflops.model.patterns import Path
-from symflops.model.spec import Group, Name
+from symflops.formula.functions import PerToken
+from symflops.ir.nodes import Operator, Part, Stream, Value
+from symflops.ir.patterns import Path
+from symflops.ir.spec import Group, Name
 from symflops.ops.elementwise import rows_match
+from symflops.support.findings import Diagnostic, SpecError
 
 CHOICE = "expert_choice"
 

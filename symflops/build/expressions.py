@@ -8,15 +8,15 @@ from typing import Any
 
 from sympy import Expr
 
-from symflops.algebra.domain import Setting
-from symflops.algebra.evaluate import evaluate
-from symflops.algebra.truth import NO, YES, Truth, UnknownSizeError
 from symflops.build.scopes import ABSENT, Binding, Frame, is_indexed, without_index
-from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
-from symflops.model.patterns import Path
-from symflops.model.spec import Template
+from symflops.formula.domain import Setting
+from symflops.formula.evaluate import evaluate
+from symflops.formula.expression import Expression, is_constant
+from symflops.formula.truth import NO, YES, Truth, UnknownSizeError
+from symflops.ir.patterns import Path
+from symflops.ir.spec import Template
 from symflops.ops.kind import cases
-from symflops.syntax.expression import Expression, is_constant
+from symflops.support.findings import Diagnostic, SpecError, did_you_mean
 
 
 class Evaluator:

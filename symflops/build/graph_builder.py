@@ -7,15 +7,15 @@ from typing import Any
 
 from sympy import Expr, Symbol
 
-from symflops.algebra.functions import Excess, Reading, is_index, size_symbol
-from symflops.algebra.truth import NO, YES, Truth
 from symflops.build.scopes import Binding, Frame
-from symflops.frontend.bound_names import assigned, named_results
-from symflops.model.graph import Limit
-from symflops.model.index_sets import ONCE
-from symflops.model.nodes import Part, Stream, Value
-from symflops.model.patterns import Path, selectors
-from symflops.model.spec import Entry, Name, SizeSpec
+from symflops.formula.functions import Excess, Reading, is_index, size_symbol
+from symflops.formula.truth import NO, YES, Truth
+from symflops.ir.graph import Limit
+from symflops.ir.index_sets import ONCE
+from symflops.ir.nodes import Part, Stream, Value
+from symflops.ir.patterns import Path, selectors
+from symflops.ir.spec import Entry, Name, SizeSpec
+from symflops.read.bound_names import assigned, named_results
 
 
 class GraphBuilder:

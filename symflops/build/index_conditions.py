@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 from sympy import Expr, Integer, Symbol, expand
 
-from symflops.algebra.domain import Choice
-from symflops.algebra.functions import AtLeast, Contains, Equal, Excess, Least, Modulo
-from symflops.algebra.truth import NO, YES, Truth, all_of
-from symflops.algebra.written import text_of
 from symflops.build.scopes import Frame
+from symflops.formula.domain import Choice
+from symflops.formula.functions import AtLeast, Contains, Equal, Excess, Least, Modulo
+from symflops.formula.truth import NO, YES, Truth, all_of
+from symflops.formula.written import text_of
 
 
 @dataclass(frozen=True, slots=True)

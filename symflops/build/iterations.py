@@ -11,9 +11,9 @@ from symflops.build.limits import MAX_UNROLLED
 from symflops.build.scopes import Binding, Frame
 from symflops.build.selected_iterations import SelectedIterations
 from symflops.build.services import PlaceEntries, Services
-from symflops.diagnostics.findings import Diagnostic, SpecError
-from symflops.model.patterns import Path
-from symflops.model.spec import Entry, Group, Repeat
+from symflops.ir.patterns import Path
+from symflops.ir.spec import Entry, Group, Repeat
+from symflops.support.findings import Diagnostic, SpecError
 
 
 def module_lists(services: Services, entry: Repeat, frame: Frame) -> tuple[Path, ...]:

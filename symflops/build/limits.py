@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from symflops.build.surroundings import Surroundings
-from symflops.diagnostics.findings import Diagnostic, SpecError
+from symflops.support.findings import Diagnostic, SpecError
 
 MAX_UNROLLED = 512
 MAX_OPERATORS = 6_000

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
-from symflops.algebra.domain import either, sizes_behind
-from symflops.algebra.polynomial import Definitions
-from symflops.algebra.truth import NO, Truth, UnknownSizeError, unequal_widths
-from symflops.algebra.words import as_written, said
 from symflops.build.expressions import Evaluator
 from symflops.build.graph_builder import GraphBuilder
 from symflops.build.limits import OperatorLimit
 from symflops.build.scopes import ABSENT, Binding, Frame
-from symflops.diagnostics.findings import Diagnostic, Span, SpecError, did_you_mean
-from symflops.model.nodes import Operator, Select, Value
-from symflops.model.spec import Entry, Name, OperatorEntry, Template
+from symflops.formula.domain import either, sizes_behind
+from symflops.formula.polynomial import Definitions
+from symflops.formula.truth import NO, Truth, UnknownSizeError, unequal_widths
+from symflops.formula.words import as_written, said
+from symflops.ir.nodes import Operator, Select, Value
+from symflops.ir.spec import Entry, Name, OperatorEntry, Template
 from symflops.ops.elementwise import rows_match
 from symflops.ops.kind import Call
+from symflops.support.findings import Diagnostic, Span, SpecError, did_you_mean
 
 
 class EntrySpans(NamedTuple):

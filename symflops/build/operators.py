@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from symflops.algebra.functions import sizes_in
-from symflops.algebra.truth import NO, YES, Truth, UnknownSizeError
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.services import Services
 from symflops.build.streams import StreamScope
-from symflops.diagnostics.findings import Diagnostic, Span, SpecError
-from symflops.model.nodes import Operator, Pop, Push, Value
-from symflops.model.patterns import Path
-from symflops.model.spec import Name, OperatorEntry, Template, Tie
+from symflops.formula.expression import Expression
+from symflops.formula.functions import sizes_in
+from symflops.formula.truth import NO, YES, Truth, UnknownSizeError
+from symflops.ir.nodes import Operator, Pop, Push, Value
+from symflops.ir.patterns import Path
+from symflops.ir.spec import Name, OperatorEntry, Template, Tie
 from symflops.ops.fields import Field, Form
 from symflops.ops.kind import Call, Kind, operand_place
 from symflops.ops.table import KINDS
-from symflops.syntax.expression import Expression
+from symflops.support.findings import Diagnostic, Span, SpecError
 
 OPTIONAL = ("with", "gate", "bias")
 BY_ROW = {"linear": ("from",), "conv": ("from",), "attention": ("query", "key", "value")}

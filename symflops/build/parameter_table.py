@@ -6,16 +6,16 @@ from dataclasses import replace
 
 from sympy import Expr
 
-from symflops.algebra.polynomial import Definitions
-from symflops.algebra.truth import NO
-from symflops.algebra.words import said
 from symflops.build.journal import Journaled
 from symflops.build.scopes import Frame
-from symflops.diagnostics.findings import Label
-from symflops.model.nodes import Parameter
-from symflops.model.patterns import Path
-from symflops.model.spec import Repeat
+from symflops.formula.polynomial import Definitions
+from symflops.formula.truth import NO
+from symflops.formula.words import said
+from symflops.ir.nodes import Parameter
+from symflops.ir.patterns import Path
+from symflops.ir.spec import Repeat
 from symflops.ops.kind import Call
+from symflops.support.findings import Label
 
 Claims = tuple[tuple[Parameter, bool], ...]
 """The parameters of one path, one per shape, and whether each is tied."""

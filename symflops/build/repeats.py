@@ -7,18 +7,18 @@ from typing import Any
 
 from sympy import Expr, Integer
 
-from symflops.algebra.domain import Choice, Setting, sizes_behind
-from symflops.algebra.functions import sizes_in
-from symflops.algebra.truth import Truth, UnknownSizeError
-from symflops.algebra.words import said
 from symflops.build.iterations import unroll
 from symflops.build.limits import MAX_UNROLLED
 from symflops.build.scopes import Frame
 from symflops.build.segments import Segments, is_same
 from symflops.build.services import PlaceEntries, Services
-from symflops.diagnostics.findings import Diagnostic, SpecError
-from symflops.model.spec import Repeat
-from symflops.syntax.expression import Expression, names
+from symflops.formula.domain import Choice, Setting, sizes_behind
+from symflops.formula.expression import Expression, names
+from symflops.formula.functions import sizes_in
+from symflops.formula.truth import Truth, UnknownSizeError
+from symflops.formula.words import said
+from symflops.ir.spec import Repeat
+from symflops.support.findings import Diagnostic, SpecError
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ from fnmatch import fnmatchcase, translate
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from symflops.catalog.library import PACKAGE, read_source
-from symflops.diagnostics.findings import Reporter
-from symflops.model.convention import MAIN
-from symflops.model.graph import Graph
-from symflops.model.nodes import Loop, Node, Operator, Push, Select, with_operators
-from symflops.syntax.plain_values import plain
-from symflops.syntax.yaml_nodes import read_yaml
+from symflops.ir.convention import MAIN
+from symflops.ir.graph import Graph
+from symflops.ir.nodes import Loop, Node, Operator, Push, Select, with_operators
+from symflops.read.plain_values import plain
+from symflops.read.spec_files import PACKAGE, read_source
+from symflops.read.yaml_nodes import read_yaml
+from symflops.support.findings import Reporter
 
 TABLE = PACKAGE / "conventions" / "tables" / "roles.yaml"
 

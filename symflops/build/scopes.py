@@ -9,15 +9,15 @@ from typing import Any
 
 from sympy import Expr, Symbol
 
-from symflops.algebra.functions import is_index
-from symflops.algebra.truth import NO, YES, Truth, UnknownSizeError
 from symflops.build.journal import Journaled
-from symflops.diagnostics.findings import Diagnostic
-from symflops.model.convention import ROLES
-from symflops.model.nodes import Node, Value
-from symflops.model.patterns import Path, Visit
-from symflops.model.spec import Template
-from symflops.syntax.expression import Expression
+from symflops.formula.expression import Expression
+from symflops.formula.functions import is_index
+from symflops.formula.truth import NO, YES, Truth, UnknownSizeError
+from symflops.ir.convention import ROLES
+from symflops.ir.nodes import Node, Value
+from symflops.ir.patterns import Path, Visit
+from symflops.ir.spec import Template
+from symflops.support.findings import Diagnostic
 
 
 def as_it_is(value: Any) -> Any:

@@ -7,10 +7,10 @@ from math import lcm
 
 from sympy import Expr, Integer, expand
 
-from symflops.algebra.truth import UnknownSizeError
 from symflops.build.graph_builder import GraphBuilder
-from symflops.diagnostics.findings import Diagnostic, Span
-from symflops.model.patterns import Path
+from symflops.formula.truth import UnknownSizeError
+from symflops.ir.patterns import Path
+from symflops.support.findings import Diagnostic, Span
 
 IsPast = Callable[[Expr], bool]
 """Whether the index of an iteration is at least some index."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from symflops.algebra.polynomial import Definitions
 from symflops.build.expressions import Evaluator
 from symflops.build.graph_builder import GraphBuilder
 from symflops.build.limits import OperatorLimit
@@ -14,9 +13,10 @@ from symflops.build.parameter_table import ParameterTable
 from symflops.build.scopes import Frame
 from symflops.build.streams import Streams
 from symflops.build.surroundings import Surroundings
-from symflops.diagnostics.findings import Reporter
-from symflops.model.spec import Entry, Spec
+from symflops.formula.polynomial import Definitions
+from symflops.ir.spec import Entry, Spec
 from symflops.ops.stacks import Stacks
+from symflops.support.findings import Reporter
 
 PlaceEntries = Callable[[Sequence[Entry], Frame], None]
 """Places the entries of a body, such as that of a block, in a frame."""

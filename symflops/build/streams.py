@@ -12,17 +12,17 @@ from typing import Any
 from sympy import Add, Expr, Integer, Symbol
 from sympy.core.symbol import Str
 
-from symflops.algebra.evaluate import evaluate
-from symflops.algebra.functions import Longest, Together, size_symbol
-from symflops.algebra.polynomial import Polynomial
 from symflops.build.scopes import Frame, as_it_is, without_index
-from symflops.diagnostics.findings import Diagnostic, Reporter, SpecError, did_you_mean
-from symflops.model.graph import Length
-from symflops.model.index_sets import ONCE
-from symflops.model.nodes import Part, Stream
-from symflops.model.spec import Name, PartSpec, Spec, StreamSpec
+from symflops.formula.evaluate import evaluate
+from symflops.formula.expression import Expression, names
+from symflops.formula.functions import Longest, Together, size_symbol
+from symflops.formula.polynomial import Polynomial
+from symflops.ir.graph import Length
+from symflops.ir.index_sets import ONCE
+from symflops.ir.nodes import Part, Stream
+from symflops.ir.spec import Name, PartSpec, Spec, StreamSpec
 from symflops.ops.kind import Call
-from symflops.syntax.expression import Expression, names
+from symflops.support.findings import Diagnostic, Reporter, SpecError, did_you_mean
 
 Function = Callable[[Any, Any], Expr]
 RENAMED = "{op: reshape, from: b, stream: {m: tokens}} gives the rows of a value b the name m"

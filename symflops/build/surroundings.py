@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from symflops.algebra.words import said
 from symflops.build.scopes import Frame
-from symflops.diagnostics.findings import Diagnostic, Label
-from symflops.frontend.definition_order import early_value
-from symflops.model.spec import Entry, Repeat, Spec
-from symflops.syntax.expression import Expression, names
+from symflops.formula.expression import Expression, names
+from symflops.formula.words import said
+from symflops.ir.spec import Entry, Repeat, Spec
+from symflops.read.definition_order import early_value
+from symflops.support.findings import Diagnostic, Label
 
 MAX_CALLS = 4
 

@@ -62,7 +62,7 @@ def whole(text: str, name: str) -> int:
     """
     from decimal import Decimal, InvalidOperation
 
-    from symflops.diagnostics.errors import SymflopsError
+    from symflops.support.errors import SymflopsError
 
     try:
         value = Decimal(text)

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, whole
 from symflops.cli.estimate import asked
 from symflops.cli.terminal import scaled, width, wrapped
-from symflops.diagnostics.errors import SymflopsError
+from symflops.support.errors import SymflopsError
 
 configure = arguments_of(
     SPEC_OR_CONFIG,
@@ -35,8 +35,8 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Divide and print."""
-    from symflops.devices.rates import rate_of
-    from symflops.questions.solve import budget
+    from symflops.analysis.solve import budget
+    from symflops.training.devices.rates import rate_of
 
     tokens = whole(args.tokens, "--tokens")
     if args.devices < 1:

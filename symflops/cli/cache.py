@@ -17,8 +17,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what the cache holds, or clear it."""
-    from symflops.catalog.cache import clear, entries, folder
-    from symflops.diagnostics.errors import SymflopsError
+    from symflops.library.cache import clear, entries, folder
+    from symflops.support.errors import SymflopsError
 
     try:
         if args.clear:

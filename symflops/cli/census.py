@@ -41,7 +41,7 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Take or check the census."""
-    from symflops.catalog.library import chosen_specs
+    from symflops.read.spec_files import chosen_specs
 
     files = chosen_specs(args.specs)
     if args.lengths:
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 def check(files: list[Any]) -> int:
     """Print why censuses are stale."""
     from symflops.api import load
-    from symflops.records.census import MISSING, stale
+    from symflops.library.records.census import MISSING, stale
 
     found = [reason for file in files for reason in stale(file, load(file).spec)]
     for reason in found:
@@ -66,9 +66,9 @@ def lengths(files: list[Any]) -> int:
     """Print the batches that only the class, or only the spec, refuses."""
     from symflops.api import load
     from symflops.cli.progress import progress
-    from symflops.witness.cases import cases_of
-    from symflops.witness.census.lengths import LengthCensus
-    from symflops.witness.census.take import quiet
+    from symflops.verify.cases import cases_of
+    from symflops.verify.census.lengths import LengthCensus
+    from symflops.verify.census.take import quiet
 
     tried = other = 0
     for file in progress(files, "lengths", lambda file: str(file.name)):
@@ -88,9 +88,9 @@ def take(files: list[Any], args: argparse.Namespace) -> int:
     """Take the census of specs, and write it beside them."""
     from symflops.api import load
     from symflops.cli.progress import progress
-    from symflops.records.census import census_of, census_path
-    from symflops.system.files import write
-    from symflops.witness.census.take import document_of, recorded, taken, text_of
+    from symflops.library.records.census import census_of, census_path
+    from symflops.support.files import write
+    from symflops.verify.census.take import document_of, recorded, taken, text_of
 
     other = 0
     for file in progress(files, "census", lambda file: str(file.name)):

@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from symflops.cli.arguments import argument, arguments_of
-from symflops.diagnostics.errors import SymflopsError, did_you_mean
+from symflops.support.errors import SymflopsError, did_you_mean
 
 if TYPE_CHECKING:
-    from symflops.catalog.library import SpecFile
-    from symflops.diagnostics.findings import Diagnostic, Span
+    from symflops.read.spec_files import SpecFile
+    from symflops.support.findings import Diagnostic, Span
 
     Roles = dict[str, list[dict[str, Any]]]
 
@@ -48,12 +48,12 @@ def run(args: argparse.Namespace) -> int:
     """Check specs; 1 when there are errors."""
     if args.explain:
         return explain(args.explain)
-    from symflops.catalog.library import chosen_specs
+    from symflops.read.spec_files import chosen_specs
 
     files, code = chosen_specs(args.specs), 0
     if not args.watch:
         return checked(files, args)
-    from symflops.commands.check import changes
+    from symflops.cli.actions.check import changes
 
     try:
         for number, _ in enumerate(changes(files)):
@@ -75,8 +75,8 @@ def again(files: Sequence[SpecFile], args: argparse.Namespace) -> int:
 
 def checked(files: Sequence[SpecFile], args: argparse.Namespace) -> int:
     """Check ``files`` once and show what is found; 1 when there are errors."""
-    from symflops.catalog.lookup import read_config
-    from symflops.commands.check import findings
+    from symflops.cli.actions.check import findings
+    from symflops.library.lookup import read_config
 
     configs = [read_config(path) for path in args.config]
     found = [findings(file, args.regime, args.convention, configs) for file in files]
@@ -108,7 +108,7 @@ def explain(code: str) -> int:
     """Print what a kind of finding means."""
     import textwrap
 
-    from symflops.diagnostics.codes import kinds
+    from symflops.support.codes import kinds
 
     if code not in kinds():
         hint = did_you_mean(code, kinds(), f"there are {', '.join(kinds())}")
@@ -120,7 +120,7 @@ def explain(code: str) -> int:
 def roles_of(files: Sequence[SpecFile]) -> Roles:
     """What the modules of specs are for, by spec, as JSON."""
     from symflops.api import load
-    from symflops.commands.check import shown
+    from symflops.cli.actions.check import shown
 
     return {file.name: [row._asdict() for row in shown(load(file))] for file in files}
 

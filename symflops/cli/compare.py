@@ -12,8 +12,8 @@ import sys
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, OVER, SPEC, argument, arguments_of
 from symflops.cli.terminal import columns, short, styled, width, wrapped
-from symflops.diagnostics.errors import SymflopsError
-from symflops.runtime.units import NAMES
+from symflops.evaluate.units import NAMES
+from symflops.support.errors import SymflopsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Estimate under each regime or convention and print the table."""
-    from symflops.catalog.comparison import USUAL, by_regime, regimes_in, under
-    from symflops.catalog.explanation import default_batch
-    from symflops.catalog.lookup import interpreter, read_config
+    from symflops.analysis.convention_comparison import USUAL, by_regime, regimes_in, under
+    from symflops.analysis.explanation import default_batch
     from symflops.cli.estimate import batch_of
+    from symflops.library.lookup import interpreter, read_config
 
     config = read_config(args.config) if args.config else {}
     names = regimes_in(args.regimes)
@@ -65,10 +65,10 @@ def run(args: argparse.Namespace) -> int:
 
 def conventions(args: argparse.Namespace, config: dict[str, Any], regime: str) -> int:
     """Compare conventions: a table, and the causes of the difference of each pair."""
-    from symflops.catalog.comparison import by_convention
-    from symflops.catalog.explanation import default_batch
-    from symflops.catalog.lookup import interpreter
+    from symflops.analysis.convention_comparison import by_convention
+    from symflops.analysis.explanation import default_batch
     from symflops.cli.estimate import batch_of
+    from symflops.library.lookup import interpreter
 
     names = list(dict.fromkeys(filter(None, (name.strip() for name in args.conventions.split(",")))))
     if not names:
@@ -98,7 +98,7 @@ def differences(spec: str, config: dict[str, Any], batch: dict[str, Any], regime
     if len(names) < 2:
         return []
     from symflops.api import load, regime_of
-    from symflops.witness.differences import Comparison
+    from symflops.verify.differences import Comparison
 
     comparison = Comparison(load(spec), config, batch, regime_of(regime))
     return [comparison.difference(*pair) for pair in combinations(names, 2)]
@@ -106,7 +106,7 @@ def differences(spec: str, config: dict[str, Any], batch: dict[str, Any], regime
 
 def causes(pair: Any, models: Mapping[str, Any]) -> list[str]:
     """The difference of two conventions in lines that fit."""
-    from symflops.witness.differences import percent
+    from symflops.verify.differences import percent
 
     units, most = [NAMES[models[name].unit] for name in (pair.second, pair.first)], width()
     told = f" ({units[0]} less {units[1]})" if units[0] != units[1] else ""
@@ -146,8 +146,8 @@ def convention_table(spec: str, regime: str, rows: list[dict[str, Any]]) -> list
 
 def plot(args: argparse.Namespace, batch: dict[str, Any], estimators: dict[str, Any], executed: bool) -> None:
     """The ratio of each to the first, over the length of the items of a stream; with recomputed work if ``executed``."""
-    from symflops.analysis.step import sweep
     from symflops.emit.page.plots import ratios, save
+    from symflops.evaluate.step import sweep
 
     grown = sweep(batch, args.over or "")
     lines: dict[str, list[float | None]] = {}

@@ -75,7 +75,7 @@ def candidates(before: Sequence[str], last: str) -> Iterable[str]:
 
 def values(metavar: str, last: str) -> Iterable[str]:
     """The values of an argument, as its help calls them; of a list, after its items so far."""
-    from symflops.catalog.library import pages
+    from symflops.read.spec_files import pages
 
     *items, _ = last.split(",")
     head = "".join(f"{item}," for item in items) if metavar in ("R,R", "C,C") else ""
@@ -87,8 +87,8 @@ def values(metavar: str, last: str) -> Iterable[str]:
         case "C" | "C,C":
             return [head + name for name in pages("conventions")]
         case "P" | "NAME":
-            from symflops.devices.names import words
-            from symflops.devices.peaks import table
+            from symflops.training.devices.names import words
+            from symflops.training.devices.peaks import table
 
             return {"-".join(words(row.name)) for row in table() if row.confidence != "U"}
     return []
@@ -98,7 +98,7 @@ def specs() -> Iterable[str]:
     """The names of specs, and of their variants that no other spec has."""
     from collections import Counter
 
-    from symflops.catalog.catalog import catalogs
+    from symflops.library.catalog import catalogs
 
     entries = {name: entry for catalog in catalogs() for name, entry in catalog.specs.items()}
     variants = Counter(variant for entry in entries.values() for variant in entry.get("structures", ()))

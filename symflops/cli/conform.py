@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     import sys
 
     from symflops.cli.progress import progress
-    from symflops.witness.peers import Conforming, shares, systems
+    from symflops.verify.peers import Conforming, shares, systems
 
     conforming = Conforming()
     records = [
@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
 
 def write_pages(folder: Path, found: list[Any]) -> None:
     """Write the pages: the comparison, the differences of conventions with their reasons, and the figures of tools."""
-    from symflops.system.files import write
-    from symflops.witness.convention_pages import conformance_page, differences_page, tools_page
+    from symflops.support.files import write
+    from symflops.verify.convention_pages import conformance_page, differences_page, tools_page
 
     write(folder / "figures.md", conformance_page(found))
     write(folder / "differences.md", differences_page())

@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from symflops.cli.arguments import CONFIG, JSON, argument, arguments_of
-from symflops.diagnostics.errors import SymflopsError
+from symflops.support.errors import SymflopsError
 
 if TYPE_CHECKING:
-    from symflops.questions.corpus import Priced
-    from symflops.runtime.interpreted import InterpretedEstimator
+    from symflops.analysis.corpus import Priced
+    from symflops.evaluate.interpreted import InterpretedEstimator
 
 MOST_GROUPS = 20
 
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     models = priced(args, given)
     by = [name.strip() for name in args.group_by.split(",") if name.strip()]
     if args.sql:
-        from symflops.commands.corpus import query_for
+        from symflops.cli.actions.corpus import query_for
 
         print(query_for(args.sql, args.lengths or "lengths", models, by))
         return 0
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 def scanned(args: argparse.Namespace, models: Sequence[Priced], by: Sequence[str]) -> int:
     """Scan the table, and price its rows."""
-    from symflops.commands.corpus import Scan, Table
+    from symflops.cli.actions.corpus import Scan, Table
 
     scan = Scan(Table(args.lengths), models, by)
     found = answer(models, scan.rows, by)
@@ -85,8 +85,8 @@ def priced(args: argparse.Namespace, given: dict[str, Any] | None) -> list[Price
     Raises:
         SymflopsError: as an estimate; or no columns are named.
     """
-    from symflops.catalog.comparison import regimes_in
-    from symflops.questions.corpus import Priced, columns_in
+    from symflops.analysis.convention_comparison import regimes_in
+    from symflops.analysis.corpus import Priced, columns_in
 
     columns = columns_in(args.columns) if args.columns else given["columns"] if given else None
     if not columns:
@@ -107,9 +107,9 @@ def priced(args: argparse.Namespace, given: dict[str, Any] | None) -> list[Price
 
 def estimator(word: str, config: str | None, regime: str, convention: str) -> InterpretedEstimator:
     """The estimator of a model that is named as on every command line."""
-    from symflops.catalog import lookup
-    from symflops.catalog.naming import named
     from symflops.cli.terminal import tell
+    from symflops.library import lookup
+    from symflops.library.naming import named
 
     found = named(word)
     if config and found.whole:
@@ -129,7 +129,7 @@ def from_file(path: str) -> dict[str, Any]:
     Raises:
         SymflopsError: it is no result.
     """
-    from symflops.system.reading import read_json
+    from symflops.support.reading import read_json
 
     found = read_json(path)
     if isinstance(found, dict) and "sums" in found:
@@ -142,7 +142,7 @@ def from_file(path: str) -> dict[str, Any]:
 
 def answer(models: Sequence[Priced], rows: Sequence[dict[str, Any]], by: Sequence[str]) -> dict[str, Any]:
     """The JSON object of a result: figures of all rows, and per group."""
-    from symflops.questions.corpus import together
+    from symflops.analysis.corpus import together
 
     whole = together(rows)
     figures = [{**model.described(), **model.figures(whole), "left_out": model.left_out(whole)} for model in models]
@@ -159,7 +159,7 @@ def answer(models: Sequence[Priced], rows: Sequence[dict[str, Any]], by: Sequenc
 def show(args: argparse.Namespace, found: dict[str, Any], first: str) -> int:
     """Print a result; returns 1 if rows are left out."""
     from symflops.cli.terminal import columns, short, tell, width
-    from symflops.runtime.units import NAMES
+    from symflops.evaluate.units import NAMES
 
     notes = [note for model in found["models"] for note in model["notes"]]
     for note in dict.fromkeys(notes):

@@ -15,7 +15,7 @@ import json
 
 from symflops.cli.arguments import JSON, argument, arguments_of
 from symflops.cli.terminal import tell
-from symflops.diagnostics.errors import SymflopsError
+from symflops.support.errors import SymflopsError
 
 configure = arguments_of(
     argument("name", nargs="?", metavar="NAME", help="what the device is called, or the name that it reports"),
@@ -26,8 +26,8 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Look up and print."""
-    from symflops.devices.names import peak_called
-    from symflops.devices.peaks import table
+    from symflops.training.devices.names import peak_called
+    from symflops.training.devices.peaks import table
 
     if args.name is None:
         rows = [row for row in table() if row.dtype == args.dtype]

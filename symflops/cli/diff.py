@@ -22,8 +22,8 @@ from typing import Any
 from symflops.cli.arguments import BATCH, CONVENTION, JSON, REGIME, argument, arguments_of
 from symflops.cli.estimate import batch_of
 from symflops.cli.terminal import of_batch, scaled
-from symflops.diagnostics.errors import SymflopsError
-from symflops.runtime.units import unit_of
+from symflops.evaluate.units import unit_of
+from symflops.support.errors import SymflopsError
 
 WIDTH, WORDS = 80, 37
 
@@ -40,7 +40,7 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Compare and print."""
-    from symflops.questions.difference import Pair
+    from symflops.analysis.difference import Pair
 
     if args.top < 0:
         raise SymflopsError(f"--top is a number of causes, not {args.top}")
@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
 
 def beside(args: argparse.Namespace) -> int:
     """Compare a model with the baseline of its spec, and print."""
+    from symflops.analysis.baseline import compared
     from symflops.api import load
-    from symflops.catalog.naming import named
-    from symflops.questions.baseline import compared
+    from symflops.library.naming import named
 
     spec = named(args.first)
     if spec.config:
@@ -92,9 +92,9 @@ def answer(args: argparse.Namespace, found: Any, names: list[str], told: list[st
 
 def subject(text: str, args: argparse.Namespace) -> Any:
     """A model by its spec, or by its config."""
-    from symflops.catalog.lookup import read_config
-    from symflops.catalog.naming import named
-    from symflops.questions.subject import Subject
+    from symflops.analysis.subject import Subject
+    from symflops.library.lookup import read_config
+    from symflops.library.naming import named
 
     is_config = Path(text).exists() and not text.endswith((".yaml", ".yml"))
     try:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from symflops.cli.arguments import argument, arguments_of
-from symflops.diagnostics.errors import SymflopsError
-from symflops.system.reading import parse_json, read_json
+from symflops.support.errors import SymflopsError
+from symflops.support.reading import parse_json, read_json
 
 configure = arguments_of(
     argument("reference", metavar="PACKAGE:CLASS", help="a module class: transformers:X, my_pkg.models:X, path/file.py:X"),
@@ -98,8 +98,8 @@ def save(path: Path, text: str, census: str = "") -> None:
     Raises:
         SymflopsError: it cannot be written.
     """
-    from symflops.records.census import census_path
-    from symflops.system.files import write
+    from symflops.library.records.census import census_path
+    from symflops.support.files import write
 
     name = text.partition("name: ")[2].partition("\n")[0]
     try:

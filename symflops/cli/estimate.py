@@ -12,10 +12,10 @@ import json
 
 from symflops.cli.arguments import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, UNIT, argument, arguments_of
 from symflops.cli.terminal import scaled, tell
-from symflops.diagnostics.errors import SymflopsError
-from symflops.runtime.evidence import grade_of
-from symflops.runtime.units import AS_SOURCE, MULTIPLY_ADD, NAMES
-from symflops.system.reading import parse_json, read_json
+from symflops.evaluate.evidence import grade_of
+from symflops.evaluate.units import AS_SOURCE, MULTIPLY_ADD, NAMES
+from symflops.support.errors import SymflopsError
+from symflops.support.reading import parse_json, read_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         divisor, found["unit"] = 2 if found["unit"] == "flops" else 1, "macs"
         for key in ("forward", "backward", "recomputed", "total"):
             found[key] //= divisor
-        from symflops.runtime.moments import per_token
+        from symflops.evaluate.moments import per_token
 
         found["flops_per_token"] = per_token(found["total"], found["tokens"])
     print(json.dumps(found) if args.json else table(found))
@@ -62,8 +62,8 @@ def batch_of(text: str) -> dict[str, Any]:
 
 def asked(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     """The model that a question is about, and the batch."""
-    from symflops.catalog.lookup import read_config
-    from symflops.questions.subject import Subject
+    from symflops.analysis.subject import Subject
+    from symflops.library.lookup import read_config
 
     subject = Subject(args.spec, read_config(args.config) if args.config else None, args.regime, args.convention)
     return subject, batch_of(args.batch) if args.batch else subject.batch()
@@ -71,7 +71,7 @@ def asked(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
 
 def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]:
     """The estimate of the chosen model."""
-    from symflops.catalog import lookup
+    from symflops.library import lookup
 
     config = lookup.read_config(args.config) if args.config else {}
     if args.spec and args.spec.endswith((".yaml", ".yml")):
@@ -87,7 +87,7 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
     if model.evidence["named_by"] == "model_type":
         tell(f"the config names no class: read as {model.evidence['class']}, as model type '{config['model_type']}' says")
     if args.prove:
-        from symflops.live.proof import proof
+        from symflops.training.introspect.proof import proof
 
         tell(proof(catalog, name, config))
         model.proven = True
@@ -114,8 +114,8 @@ def rules_of(args: argparse.Namespace) -> Any:
 def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
     """The estimate of a spec file, derived on the spot."""
     from symflops.api import load
-    from symflops.catalog.lookup import result
-    from symflops.runtime.unread import check_unread
+    from symflops.evaluate.unread import check_unread
+    from symflops.library.lookup import result
 
     model = load(args.spec).estimator(config, args.regime, rules_of(args))
     for line in check_unread(model.stored, config, args.strict):

@@ -26,15 +26,15 @@ from symflops.cli.arguments import (
     arguments_of,
 )  # fmt: skip
 from symflops.cli.terminal import columns, of_batch, short, styled, width, wrapped
-from symflops.diagnostics.errors import SymflopsError
-from symflops.runtime.units import NAMES
+from symflops.evaluate.units import NAMES
+from symflops.support.errors import SymflopsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from typing import Any
 
-    from symflops.catalog.explanation import Explanation
+    from symflops.analysis.explanation import Explanation
 
 BAR = 20
 WITH_BAR = 90
@@ -61,7 +61,7 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Print the tree and the closed form."""
-    from symflops.catalog.explanation import Explanation
+    from symflops.analysis.explanation import Explanation
     from symflops.cli.estimate import batch_of
 
     for name in ("depth", "top"):
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 def chosen(args: argparse.Namespace) -> tuple[Any, Any]:
     """The estimator of the chosen model, from a stored program or from a file, and what is known of its sizes."""
-    from symflops.catalog import lookup
+    from symflops.library import lookup
 
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
@@ -93,7 +93,7 @@ def chosen(args: argparse.Namespace) -> tuple[Any, Any]:
         known = load(spec).known(config if given or config else None, args.assume, args.numeric)
         config = dict(known.config or {})
     elif given or args.numeric:
-        from symflops.specialise.assumed import known_of
+        from symflops.evaluate.assumed import known_of
 
         known = known_of({}, config, "", args.numeric)
     return lookup.interpreter(spec, config, args.regime, counted(args)), known
@@ -118,7 +118,7 @@ def shown(told: Explanation, args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def lines(told: Explanation, args: argparse.Namespace) -> list[str]:
     """What is printed, in lines that fit."""
-    from symflops.runtime.evidence import summary
+    from symflops.evaluate.evidence import summary
 
     most, found = width(), told.estimate
     unit, rows = NAMES[found["unit"]], shown(told, args)
@@ -161,7 +161,7 @@ def table(rows: list[dict[str, Any]], most: int, unit: str, flat: bool) -> list[
 
 def roles(told: Explanation, most: int) -> list[str]:
     """The modules that conventions may count apart, by role and by region."""
-    from symflops.runtime.evidence import shortened
+    from symflops.evaluate.evidence import shortened
 
     names = [f"{row['role']} (inferred)" if row["inferred"] else row["role"] for row in told.roles]
     wide = max(map(len, names), default=0)
@@ -199,9 +199,9 @@ def forms(told: Explanation, most: int, unit: str) -> list[str]:
 
 def plot(args: argparse.Namespace, told: Explanation) -> None:
     """The share of each part in a step, over the length of the items of a stream, and where attention is half."""
-    from symflops.analysis.item_analysis import ATTENTION
-    from symflops.analysis.step import Step, sweep
     from symflops.emit.page.plots import breakdown, save
+    from symflops.evaluate.item_analysis import ATTENTION
+    from symflops.evaluate.step import Step, sweep
 
     model, grown = told.model, sweep(told.batch, args.over or "")
     program = model.program

@@ -23,7 +23,7 @@ from typing import Any
 
 from symflops.cli.arguments import SPECS, argument, arguments_of, one_of
 from symflops.cli.progress import in_workers
-from symflops.diagnostics.errors import SymflopsError, did_you_mean
+from symflops.support.errors import SymflopsError, did_you_mean
 
 configure = arguments_of(
     SPECS,
@@ -42,7 +42,7 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Generate, check or diff."""
-    from symflops.catalog.library import find_spec, shipped, specs_in
+    from symflops.read.spec_files import find_spec, shipped, specs_in
 
     if args.standalone:
         return _standalone(args)
@@ -61,9 +61,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _standalone(args: argparse.Namespace) -> int:
     """Print one module, or write those of all structures of specs to a folder."""
-    from symflops.catalog.library import find_spec, shipped, specs_in
-    from symflops.commands.generate import standalone
-    from symflops.system.files import write
+    from symflops.cli.actions.generate import standalone
+    from symflops.read.spec_files import find_spec, shipped, specs_in
+    from symflops.support.files import write
 
     if args.check or args.diff:
         raise SymflopsError("--standalone prints modules and compares nothing: leave out --check and --diff")
@@ -83,7 +83,7 @@ def _standalone(args: argparse.Namespace) -> int:
 def _chosen(args: argparse.Namespace) -> Any:
     """The regimes and conventions that are asked for; an inline regime has commas of its own."""
     from symflops.api import convention_of, regime_of
-    from symflops.commands.chosen import Chosen
+    from symflops.cli.actions.chosen import Chosen
 
     def names(given: list[str] | None) -> tuple[str, ...]:
         words = [word for text in given or () for word in ([text] if ":" in text or text.startswith("{") else text.split(","))]
@@ -111,15 +111,15 @@ class _Work:
 
     def read(self) -> None:
         """Read what the folder knows of the specs that there are."""
-        from symflops.commands.generate import CATALOG, MANIFEST, known, without
+        from symflops.cli.actions.generate import CATALOG, MANIFEST, known, without
 
         self.manifest, self.catalog = known(self.out, MANIFEST), known(self.out, CATALOG)
         without(self.names, self.manifest, self.catalog)
 
     def write(self, files: list[Any]) -> int:
         """Write what changed."""
-        from symflops.commands.generate import shared_files
-        from symflops.system.files import locked
+        from symflops.cli.actions.generate import shared_files
+        from symflops.support.files import locked
 
         stamps = self.stamps()
         outputs = []
@@ -135,14 +135,14 @@ class _Work:
 
     def stamps(self) -> Any:
         """What the files of the folder were made from."""
-        from symflops.commands.generate import Stamps
-        from symflops.system.digests import digest, package_digest
+        from symflops.cli.actions.generate import Stamps
+        from symflops.support.digests import digest, package_digest
 
         return Stamps(self.out, lambda _: digest(f"{package_digest()} {self.chosen}"))
 
     def compare(self, files: list[Any], diff: bool) -> int:
         """Derive what has changed and compare bytes; 1 when anything differs."""
-        from symflops.commands.generate import shared_files
+        from symflops.cli.actions.generate import shared_files
 
         stamps = self.stamps()
         outdated = files if self.cold else stamps.outdated(files)
@@ -164,8 +164,8 @@ class _Work:
 
     def findings(self, texts: dict[str, str], same: set[str], diff: bool) -> Iterator[str]:
         """What differs between what is derived and what is there; ``same`` are files that were not derived."""
-        from symflops.commands.generate import MANIFEST, orphans
-        from symflops.system.files import holds
+        from symflops.cli.actions.generate import MANIFEST, orphans
+        from symflops.support.files import holds
 
         for name, text in sorted(texts.items()):
             path = self.out / name
@@ -182,8 +182,8 @@ class _Work:
 
     def kept_by_digest(self, name: str, text: str) -> bool:
         """Whether a file need not be there, and the manifest has the digest of ``text``."""
-        from symflops.commands.generate import BY_DIGEST
-        from symflops.system.digests import digest
+        from symflops.cli.actions.generate import BY_DIGEST
+        from symflops.support.digests import digest
 
         return name.endswith(BY_DIGEST) and self.manifest.get("outputs", {}).get(name) == digest(text)
 
@@ -201,7 +201,7 @@ class _Work:
 
     def compiled(self, files: list[Any]) -> Iterator[tuple[Any, Any]]:
         """Derive specs in their order, with a bar."""
-        from symflops.commands.generate import output_of
+        from symflops.cli.actions.generate import output_of
 
         for file, output in in_workers(partial(output_of, chosen=self.chosen), files, "deriving"):
             for same in filter(output.has, self.names - {file.name}):
@@ -212,7 +212,7 @@ class _Work:
 def _unified(path: Path, text: str) -> str:
     import difflib
 
-    from symflops.system.reading import read_bytes
+    from symflops.support.reading import read_bytes
 
     old = read_bytes(path).decode("utf-8", "replace").splitlines(keepends=True)
     return "".join(difflib.unified_diff(old, text.splitlines(keepends=True), str(path), f"{path} (derived)")).rstrip()

@@ -16,8 +16,8 @@ configure = arguments_of(
 def run(args: argparse.Namespace) -> int:
     """Print the graph."""
     from symflops.api import load
-    from symflops.catalog.lookup import read_config
-    from symflops.model.network import dot, mermaid
+    from symflops.ir.network import dot, mermaid
+    from symflops.library.lookup import read_config
 
     config = read_config(args.config) if args.config else {}
     drawn = load(args.spec).graph(config).to_networkx()

@@ -19,7 +19,7 @@ from typing import Any
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of
 from symflops.cli.estimate import asked
 from symflops.cli.terminal import of_batch, scaled
-from symflops.runtime.units import unit_of
+from symflops.evaluate.units import unit_of
 
 BAR, WIDTH = 28, 80
 PASS = {"forward": "forward", "both": "both passes"}
@@ -38,7 +38,7 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Derive and print."""
-    from symflops.questions.growth import Growth
+    from symflops.analysis.growth import Growth
 
     subject, batch = asked(args)
     growth = Growth(subject, batch)

@@ -40,15 +40,15 @@ def run(args: argparse.Namespace) -> int:
 
 def documented(row: dict[str, Any]) -> str:
     """The documentation of a row, and the version of a framework that it reproduces."""
-    from symflops.model.reproduced import Reproduced
+    from symflops.ir.reproduced import Reproduced
 
     return f"{row['doc']} ({Reproduced(**row['reproduces']).sentence})" if row.get("reproduces") else str(row["doc"])
 
 
 def specs(as_json: bool) -> int:
     """Print the specs."""
-    from symflops.catalog.catalog import assumed
-    from symflops.catalog.lookup import catalogs, class_name
+    from symflops.library.catalog import assumed
+    from symflops.library.lookup import catalogs, class_name
 
     found = {name: entry for catalog in reversed(catalogs()) for name, entry in catalog.specs.items()}
     if as_json:
@@ -75,7 +75,7 @@ def specs(as_json: bool) -> int:
 def regimes() -> list[dict[str, Any]]:
     """What trains: the shipped regimes."""
     from symflops.api import regime_of
-    from symflops.catalog.library import pages
+    from symflops.read.spec_files import pages
 
     return [{"name": name, "doc": regime_of(name).doc} for name in pages("regimes")]
 
@@ -85,7 +85,7 @@ def conventions() -> list[dict[str, Any]]:
     from dataclasses import asdict
 
     from symflops.api import convention_of
-    from symflops.catalog.library import pages
+    from symflops.read.spec_files import pages
 
     found = {name: convention_of(name) for name in pages("conventions")}
     rows = []
@@ -97,7 +97,7 @@ def conventions() -> list[dict[str, Any]]:
 
 def blocks() -> list[dict[str, Any]]:
     """The blocks of the library, with the comment at the top of each."""
-    from symflops.catalog.library import block_texts, comment_of
+    from symflops.read.spec_files import block_texts, comment_of
 
     return [{"name": name, "doc": comment_of(text)} for name, text in block_texts().items()]
 
@@ -111,7 +111,7 @@ def operators() -> list[dict[str, Any]]:
 
 def devices() -> list[dict[str, Any]]:
     """The devices of the table, with their dense rates in TFLOP/s by number type."""
-    from symflops.devices.peaks import table
+    from symflops.training.devices.peaks import table
 
     rows: dict[str, dict[str, Any]] = {}
     for row in table():

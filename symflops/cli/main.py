@@ -62,7 +62,7 @@ def _main(words: list[str], traceback: bool) -> int:
         print(f"symflops {__version__}")
         return 0
     if words[0] not in COMMANDS:
-        from symflops.diagnostics.errors import close_to
+        from symflops.support.errors import close_to
 
         near = close_to(words[0], list(COMMANDS), 1, 0.6)
         hint = f"did you mean '{near[0]}'?" if near else "'symflops --help' lists the commands"
@@ -95,12 +95,12 @@ def _run(name: str, words: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(prog=f"symflops {name}", description=module.__doc__, formatter_class=formatter)
     module.configure(parser)
-    from symflops.diagnostics.errors import SymflopsError
+    from symflops.support.errors import SymflopsError
 
     try:
         args = parser.parse_args(words)
         if any(getattr(args, name, None) for name in ("spec", "specs", "lenient")):
-            from symflops.catalog.naming import resolve
+            from symflops.library.naming import resolve
 
             note = resolve(args)
             if note:

@@ -18,8 +18,8 @@ from typing import Any
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, one_of
 from symflops.cli.terminal import short, width, wrapped
-from symflops.diagnostics.errors import SymflopsError
-from symflops.runtime.units import AS_SOURCE, TWICE_AS_HIGH
+from symflops.evaluate.units import AS_SOURCE, TWICE_AS_HIGH
+from symflops.support.errors import SymflopsError
 
 MOST_CSV = 512 * 2**20  # bytes of a profile
 COLUMN = "aic_cube_fops"
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Divide and print."""
     import math
 
-    from symflops.devices.rates import rate_of
+    from symflops.training.devices.rates import rate_of
 
     model, flops, executed = work_of(args)
     rate, source = rate_of(args.peak, args.dtype)
@@ -113,7 +113,7 @@ def summed(path: str) -> Decimal:
     """The sum of the column of FLOPs over all kernels; blank and N/A cells are kernels that have none."""
     import csv
 
-    from symflops.system.reading import read_lines
+    from symflops.support.reading import read_lines
 
     total = Decimal(0)
     try:

@@ -24,8 +24,8 @@ def run(args: argparse.Namespace) -> int:
     """Rewrite files; 1 if one cannot be read, or has to be rewritten."""
     from pathlib import Path
 
-    from symflops.commands.migrate import files_of, migrate
-    from symflops.diagnostics.findings import SpecError, SymflopsError
+    from symflops.cli.actions.migrate import files_of, migrate
+    from symflops.support.findings import SpecError, SymflopsError
 
     read = old = failed = 0
     for path, named in files_of(map(Path, args.paths)):

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the start of a spec, and say what comes next."""
     from pathlib import Path
 
-    from symflops.commands.new import begin, start
+    from symflops.cli.actions.new import begin, start
 
     found = start(args.name, Path(args.out), args.like, [word.strip() for word in args.features.split(",") if word.strip()])
     begin(found)

@@ -96,7 +96,7 @@ def progress(items: Sequence[T], verb: str, label: Callable[[T], str]) -> Iterat
 
 def in_workers(function: Callable[[F], T], files: Sequence[F], verb: str) -> Iterator[tuple[F, T]]:
     """Each file with the result of ``function``, which worker processes run; with a bar."""
-    from symflops.system.workers import mapped
+    from symflops.support.workers import mapped
 
     results = mapped(function, files)
     for file in progress(files, verb, lambda file: str(getattr(file, "name", file))):

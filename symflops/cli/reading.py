@@ -22,9 +22,9 @@ def run(args: argparse.Namespace) -> int:
     import logging
 
     from symflops.api import load
-    from symflops.catalog.library import chosen_specs
-    from symflops.system.files import holds, write
-    from symflops.witness.class_reading import reading_of, text_of
+    from symflops.read.spec_files import chosen_specs
+    from symflops.support.files import holds, write
+    from symflops.verify.class_reading import reading_of, text_of
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
     changed = []

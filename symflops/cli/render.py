@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from symflops.cli.arguments import ASSUME, NUMERIC, SPEC, STRUCTURE, argument, arguments_of
-from symflops.diagnostics.errors import SymflopsError
+from symflops.support.errors import SymflopsError
 
 ENDINGS = {"latex": "tex", "pdf": "pdf", "markdown": "md", "html": "html"}
 """The formats, and how their files end."""
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if folder is None:
         print("\n".join(map(str, texts.values())), end="")
         return 0
-    from symflops.system.files import write
+    from symflops.support.files import write
 
     for name, text in texts.items():
         path = Path(folder)
@@ -68,9 +68,9 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
     """What to write, by file name."""
     from symflops import __version__
     from symflops.api import CONVENTIONS, REGIMES, load
-    from symflops.catalog.lookup import read_config
     from symflops.emit.latex import document as latex
     from symflops.emit.markdown import document as markdown
+    from symflops.library.lookup import read_config
 
     model, ending = load(args.spec), ENDINGS[args.format]
     known = model.known(read_config(args.config) if args.config else None, args.assume, args.numeric)
@@ -115,8 +115,8 @@ def fragments_of(name: str) -> Callable[..., dict[str, str]]:
 def html_page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> str:
     """The page with a calculator, as one file."""
     from symflops.api import CONVENTIONS
-    from symflops.commands.chosen import baked, compared
-    from symflops.commands.site import standalone
+    from symflops.cli.actions.chosen import baked, compared
+    from symflops.cli.actions.site import standalone
 
     program = None
     if known or regimes or conventions:
@@ -126,12 +126,12 @@ def html_page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tup
 
 def page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> Any:
     """The page, with figures of the regimes that the model takes and of the conventions to compare with."""
+    from symflops.analysis.baseline import against as against_baseline
     from symflops.api import REGIMES
-    from symflops.commands.chosen import baked, convention_figures
+    from symflops.cli.actions.chosen import baked, convention_figures
     from symflops.emit.emit import page_of
     from symflops.emit.page.sections import document
-    from symflops.questions.baseline import against as against_baseline
-    from symflops.records.verified import verifications
+    from symflops.library.records.verified import verifications
 
     program = program_of(model, known, regimes or (REGIMES if known else baked(model)), conventions)
     figures: tuple[Any, ...] = ()

@@ -13,7 +13,7 @@ import argparse
 import sys
 
 from symflops.cli.arguments import argument, arguments_of
-from symflops.diagnostics.errors import SymflopsError
+from symflops.support.errors import SymflopsError
 
 configure = arguments_of(
     argument(
@@ -31,8 +31,8 @@ def run(args: argparse.Namespace) -> int:
     """Print or write the schema."""
     from pathlib import Path
 
-    from symflops.commands.new import editor_schema
-    from symflops.system.files import write
+    from symflops.cli.actions.new import editor_schema
+    from symflops.support.files import write
 
     text = editor_schema(args.page)
     if args.out is None:

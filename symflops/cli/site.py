@@ -14,7 +14,7 @@ from pathlib import Path
 
 from symflops.cli.arguments import SPECS, argument, arguments_of
 from symflops.cli.progress import in_workers
-from symflops.diagnostics.errors import SymflopsError
+from symflops.support.errors import SymflopsError
 
 configure = arguments_of(
     SPECS,
@@ -24,9 +24,9 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Make the pages that changed, then the index."""
-    from symflops.catalog.library import chosen_specs
-    from symflops.commands.generate import Stamps
-    from symflops.commands.site import INDEX, code_digest, compile_page, index, resource_files
+    from symflops.cli.actions.generate import Stamps
+    from symflops.cli.actions.site import INDEX, code_digest, compile_page, index, resource_files
+    from symflops.read.spec_files import chosen_specs
 
     out, files = Path(args.out), chosen_specs(args.specs)
     stamps = Stamps(out, code_digest)

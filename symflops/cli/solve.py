@@ -15,8 +15,8 @@ import json
 
 from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, whole
 from symflops.cli.estimate import asked
-from symflops.diagnostics.errors import SymflopsError
-from symflops.runtime.units import NAMES
+from symflops.evaluate.units import NAMES
+from symflops.support.errors import SymflopsError
 
 configure = arguments_of(
     SPEC_OR_CONFIG,
@@ -33,7 +33,7 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Search and print."""
-    from symflops.questions.solve import solve
+    from symflops.analysis.solve import solve
 
     budget, tokens = whole(args.flops, "--flops"), whole(args.tokens, "--tokens")
     if args.name == "tokens" and tokens:

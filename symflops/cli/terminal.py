@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from symflops.diagnostics.errors import cut, escaped, shown
+from symflops.support.errors import cut, escaped, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 from symflops.cli.arguments import REGIME, argument, arguments_of
-from symflops.diagnostics.errors import SymflopsError
+from symflops.support.errors import SymflopsError
 
 PROJECTS = ("kempnerforge", "latte", "megatron-bridge", "torchtitan", "verl", "verl-omni")
 
@@ -38,8 +38,8 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Write, or compare."""
-    from symflops.catalog.lookup import read_config
-    from symflops.commands.vendor import Order, drifted, save, vendored
+    from symflops.cli.actions.vendor import Order, drifted, save, vendored
+    from symflops.library.lookup import read_config
 
     config = read_config(args.config) if args.config else None
     words = {}

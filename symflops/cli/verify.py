@@ -26,7 +26,7 @@ from typing import Any
 
 from symflops.cli.arguments import SPECS, argument, arguments_of
 from symflops.cli.progress import progress
-from symflops.diagnostics.errors import SymflopsError
+from symflops.support.errors import SymflopsError
 
 STATUSES = ("exact", "inexact", "mismatch", "stale", "error", "no-spec")
 FAILURES = ("mismatch", "stale", "error")
@@ -53,9 +53,9 @@ def run(args: argparse.Namespace) -> int:
 
 def records(args: argparse.Namespace) -> int:
     """Compare with measured records."""
-    from symflops.catalog.library import chosen_specs
-    from symflops.witness.records import read_records
-    from symflops.witness.verdicts import VerifiedSpec
+    from symflops.read.spec_files import chosen_specs
+    from symflops.verify.records import read_records
+    from symflops.verify.verdicts import VerifiedSpec
 
     specs = [VerifiedSpec(file, args.cold) for file in chosen_specs(args.specs)]
     models = {reference.rpartition(".")[2]: spec for spec in specs for reference in spec.references}
@@ -77,8 +77,8 @@ def records(args: argparse.Namespace) -> int:
 
 def judge(found: list[Any], models: dict[str, Any]) -> list[Any]:
     """The verdict on each record, by the known inexact records beside the specs."""
-    from symflops.records.inexact import known_inexact
-    from symflops.witness.verdicts import judged, verify_records
+    from symflops.library.records.inexact import known_inexact
+    from symflops.verify.verdicts import judged, verify_records
 
     roots = {spec.file.root for spec in models.values()}
     known = {name: entry for root in roots for name, entry in known_inexact(root).items()}
@@ -109,8 +109,8 @@ def passes(verdict: Any) -> str:
 
 def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, Any]) -> None:
     """Write the exact and the known inexact records by spec, for the pages."""
-    from symflops.commands.generate import printed
-    from symflops.system.files import write
+    from symflops.cli.actions.generate import printed
+    from symflops.support.files import write
 
     specs: dict[str, dict[str, Any]] = {}
     for record, verdict in zip(found, verdicts, strict=True):
@@ -130,17 +130,17 @@ def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, An
 
 def save_published(path: Path, found: list[Any], models: dict[str, Any]) -> None:
     """Write sizes and batches of published models beside it, for the presets of pages."""
-    from symflops.commands.generate import printed
-    from symflops.records.published import FILE
-    from symflops.system.files import write
-    from symflops.witness.records import published_of
+    from symflops.cli.actions.generate import printed
+    from symflops.library.records.published import FILE
+    from symflops.support.files import write
+    from symflops.verify.records import published_of
 
     write(path.with_name(FILE), printed({"schema": 1, "specs": published_of(found, models)}))
 
 
 def live(args: argparse.Namespace) -> int:
     """Compare with the real classes; faulty entries of a spec are reported and left out."""
-    from symflops.witness.defaults import default_differences
+    from symflops.verify.defaults import default_differences
 
     parts = readable(args.specs)
     wrong = [difference for model, found in parts if not found for difference in default_differences(model)]
@@ -168,7 +168,7 @@ def masks(reports: list[Any]) -> str:
 
 def without_cases(model: Any) -> str:
     """Where a model without cases may have some, as a message."""
-    from symflops.witness.cases import cases_path
+    from symflops.verify.cases import cases_path
 
     hint = "list configs and batches there: - {config: {...}, batch: {...}}"
     return f"{model.spec.name}: there is no {cases_path(model.file.path).name} beside it: {hint}"
@@ -176,8 +176,8 @@ def without_cases(model: Any) -> str:
 
 def readable(specs: list[str]) -> list[tuple[Any, list[Any]]]:
     """The models of specs without their faulty entries, and the findings about these, which are printed."""
-    from symflops.catalog.library import chosen_specs
-    from symflops.commands.check import as_far_as
+    from symflops.cli.actions.check import as_far_as
+    from symflops.read.spec_files import chosen_specs
 
     parts = [as_far_as(file) for file in chosen_specs(specs)]
     findings = [finding for _, found in parts for finding in found]
@@ -190,8 +190,8 @@ def readable(specs: list[str]) -> list[tuple[Any, list[Any]]]:
 
 def compared(models: list[Any], faulty: Collection[str], as_json: bool) -> list[tuple[Any, list[Any]]]:
     """Compare each case of each model with the real class, and print the reports, of ``faulty`` models the first."""
-    from symflops.witness.authoring_report import render
-    from symflops.witness.live import verify_live
+    from symflops.verify.authoring_report import render
+    from symflops.verify.live import verify_live
 
     reports = reported(models, verify_live)
     if as_json:
@@ -252,7 +252,7 @@ def reported(models: list[Any], compare: Callable[[Any, Any], Any]) -> list[tupl
     Raises:
         SymflopsError: all cases fail, for one reason, such as a package that is missing.
     """
-    from symflops.witness.cases import cases_of
+    from symflops.verify.cases import cases_of
 
     pairs = [(model, case) for model in models for case in cases_of(model.file)]
     steps = progress(pairs, "verifying", lambda pair: pair[0].spec.name)
@@ -264,8 +264,8 @@ def reported(models: list[Any], compare: Callable[[Any, Any], Any]) -> list[tupl
 def in_regime(args: argparse.Namespace) -> int:
     """Compare with the real classes under a regime."""
     from symflops.api import load, regime_of
-    from symflops.catalog.library import chosen_specs
-    from symflops.witness.bench import render_regime, verify_regime
+    from symflops.read.spec_files import chosen_specs
+    from symflops.verify.bench import render_regime, verify_regime
 
     regime = regime_of(args.regime)
     found = reported([load(file) for file in chosen_specs(args.specs)], partial(verify_regime, regime=regime))

@@ -12,15 +12,15 @@ from fractions import Fraction
 
 from sympy import Add, Expr, Integer, Mul, Rational
 
-from symflops.algebra.functions import AtLeast
-from symflops.algebra.masks import bound_of, bounds_of, pairs_by
-from symflops.algebra.truth import NO, YES, Truth
 from symflops.count.per_parameter import main_width, parameter_work, per_token
 from symflops.derive.decode import sides
-from symflops.model.contraction import Extent
-from symflops.model.convention import Backward, Convention, Rule, regions_of, role_of
-from symflops.model.graph import Derivation, Gradient, Work
-from symflops.model.nodes import Parameter
+from symflops.formula.functions import AtLeast
+from symflops.formula.masks import bound_of, bounds_of, pairs_by
+from symflops.formula.truth import NO, YES, Truth
+from symflops.ir.contraction import Extent
+from symflops.ir.convention import Backward, Convention, Rule, regions_of, role_of
+from symflops.ir.graph import Derivation, Gradient, Work
+from symflops.ir.nodes import Parameter
 
 TABLES = ("embedding", "position")
 

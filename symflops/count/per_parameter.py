@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 from sympy import Add, Expr, Integer
 
-from symflops.algebra.functions import CeilDiv, PerToken, unpadded
-from symflops.algebra.polynomial import Polynomial
 from symflops.derive.adapters import is_bias
 from symflops.derive.decode import tokens_run
-from symflops.model.contraction import Contraction, Extent, Operand
-from symflops.model.convention import regions_of, role_of
-from symflops.model.graph import Derivation, Gradient, Graph, ParameterCount, Work
-from symflops.model.index_sets import ONCE, SAMPLES
-from symflops.model.nodes import Operator
+from symflops.formula.functions import CeilDiv, PerToken, unpadded
+from symflops.formula.polynomial import Polynomial
+from symflops.ir.contraction import Contraction, Extent, Operand
+from symflops.ir.convention import regions_of, role_of
+from symflops.ir.graph import Derivation, Gradient, Graph, ParameterCount, Work
+from symflops.ir.index_sets import ONCE, SAMPLES
+from symflops.ir.nodes import Operator
 
 CHOICE = "expert_choice"
 TOWERS = frozenset(("vision", "audio"))

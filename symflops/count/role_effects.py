@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from symflops.count.per_parameter import TOWERS
-from symflops.model.convention import ROLES, Convention, Rule, inferred_of, regions_of, role_of
-from symflops.model.graph import Graph
-from symflops.model.nodes import Operator
+from symflops.ir.convention import ROLES, Convention, Rule, inferred_of, regions_of, role_of
+from symflops.ir.graph import Graph
+from symflops.ir.nodes import Operator
 
 
 class Effect(NamedTuple):

@@ -16,15 +16,15 @@ from dataclasses import dataclass, replace
 
 from sympy import Add, Expr, Integer, Mul, expand
 
-from symflops.algebra.truth import Truth, any_of
 from symflops.build.limits import MAX_OPERATORS
-from symflops.diagnostics.findings import Diagnostic, SpecError
-from symflops.model.contraction import Contraction, Extent, Operand
-from symflops.model.convention import ROLES, role_of
-from symflops.model.graph import Graph
-from symflops.model.nodes import Node, Operator, Parameter, Value, with_operators
-from symflops.model.patterns import Path, any_matches
-from symflops.model.regime import Adapter
+from symflops.formula.truth import Truth, any_of
+from symflops.ir.contraction import Contraction, Extent, Operand
+from symflops.ir.convention import ROLES, role_of
+from symflops.ir.graph import Graph
+from symflops.ir.nodes import Node, Operator, Parameter, Value, with_operators
+from symflops.ir.patterns import Path, any_matches
+from symflops.ir.regime import Adapter
+from symflops.support.findings import Diagnostic, SpecError
 
 KINDS = ("linear", "conv")
 

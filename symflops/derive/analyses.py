@@ -17,15 +17,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sympy import Expr, Integer, Mul, Symbol
 
-from symflops.algebra.functions import AtLeast
-from symflops.algebra.truth import NO, YES, Truth, any_of
 from symflops.derive.iterations import Facts, State, Within, all_iterations, iterate
-from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
-from symflops.model.contraction import Operand
-from symflops.model.graph import Graph, ParameterCount
-from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Parameter, Pop, Push, Select
-from symflops.model.patterns import Path, any_matches
-from symflops.model.regime import Regime
+from symflops.formula.functions import AtLeast
+from symflops.formula.truth import NO, YES, Truth, any_of
+from symflops.ir.contraction import Operand
+from symflops.ir.graph import Graph, ParameterCount
+from symflops.ir.nodes import Checkpoint, Loop, Node, Operator, Parameter, Pop, Push, Select
+from symflops.ir.patterns import Path, any_matches
+from symflops.ir.regime import Regime
+from symflops.support.findings import Diagnostic, SpecError, did_you_mean
 
 Trains = Callable[[Parameter], bool]
 

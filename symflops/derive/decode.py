@@ -15,12 +15,12 @@ from itertools import compress
 
 from sympy import Add, Expr, Integer, Rational, Symbol
 
-from symflops.algebra.functions import Excess, size_symbol
-from symflops.algebra.masks import useful_pairs
-from symflops.algebra.polynomial import Polynomial
-from symflops.diagnostics.findings import Diagnostic, SpecError
-from symflops.model.contraction import Extent
-from symflops.model.graph import Length, Work
+from symflops.formula.functions import Excess, size_symbol
+from symflops.formula.masks import useful_pairs
+from symflops.formula.polynomial import Polynomial
+from symflops.ir.contraction import Extent
+from symflops.ir.graph import Length, Work
+from symflops.support.findings import Diagnostic, SpecError
 
 
 @lru_cache(maxsize=1 << 12)

@@ -16,8 +16,6 @@ from itertools import product
 
 from sympy import Expr, Integer, Symbol
 
-from symflops.algebra.polynomial import Polynomial
-from symflops.algebra.truth import NO, YES, Truth, any_of
 from symflops.derive.adapters import adapt, with_elements
 from symflops.derive.analyses import Copies, Trains, lives, needs, operand_need, trainable
 from symflops.derive.decode import decoded, decoded_tokens, spread
@@ -25,11 +23,13 @@ from symflops.derive.iterations import Facts, iterations
 from symflops.derive.recompute import is_inside, recomputed
 from symflops.derive.reentrant import reentrant
 from symflops.derive.regime_checks import check_patterns, check_size, rules_of
-from symflops.model.contraction import Contraction
-from symflops.model.graph import DEAD_END, Derivation, Gradient, Graph, Work
-from symflops.model.nodes import Checkpoint, Loop, Node, Operator
-from symflops.model.patterns import spelled
-from symflops.model.regime import Passes, Recompute, Regime
+from symflops.formula.polynomial import Polynomial
+from symflops.formula.truth import NO, YES, Truth, any_of
+from symflops.ir.contraction import Contraction
+from symflops.ir.graph import DEAD_END, Derivation, Gradient, Graph, Work
+from symflops.ir.nodes import Checkpoint, Loop, Node, Operator
+from symflops.ir.patterns import spelled
+from symflops.ir.regime import Passes, Recompute, Regime
 
 ZERO, ONE = Integer(0), Integer(1)
 

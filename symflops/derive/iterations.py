@@ -14,11 +14,11 @@ from math import lcm
 
 from sympy import Add, Expr, Integer, Mul, Symbol
 
-from symflops.algebra.functions import AtLeast, Equal, Excess, FloorDiv, Modulo, Tally, is_index
-from symflops.algebra.truth import NO, YES, Truth, UnknownSizeError
-from symflops.algebra.written import text_of
-from symflops.diagnostics.findings import Diagnostic
-from symflops.model.nodes import Loop, Node, Pop, Push
+from symflops.formula.functions import AtLeast, Equal, Excess, FloorDiv, Modulo, Tally, is_index
+from symflops.formula.truth import NO, YES, Truth, UnknownSizeError
+from symflops.formula.written import text_of
+from symflops.ir.nodes import Loop, Node, Pop, Push
+from symflops.support.findings import Diagnostic
 
 State = tuple[Truth, ...]
 MAX_STATES = 48

@@ -18,13 +18,13 @@ from collections.abc import Iterable, Mapping
 
 from sympy import Expr, Integer
 
-from symflops.algebra.truth import NO, Truth, any_of
 from symflops.derive.analyses import Trains, operand_need
 from symflops.derive.iterations import Facts, all_iterations, reachable_bodies
-from symflops.diagnostics.findings import Diagnostic, SpecError
-from symflops.model.nodes import Checkpoint, Loop, Node, Operator
-from symflops.model.patterns import Path, any_matches, prefixes
-from symflops.model.regime import Recompute
+from symflops.formula.truth import NO, Truth, any_of
+from symflops.ir.nodes import Checkpoint, Loop, Node, Operator
+from symflops.ir.patterns import Path, any_matches, prefixes
+from symflops.ir.regime import Recompute
+from symflops.support.findings import Diagnostic, SpecError
 
 Chosen = Mapping[Expr, frozenset[str]]
 Counts = dict[tuple[int, int], Expr]

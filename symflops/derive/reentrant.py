@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from symflops.derive.recompute import Chosen, groups_of
-from symflops.model.contraction import Contraction
-from symflops.model.graph import Graph
-from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Pop, Push, Select, Value
-from symflops.model.regime import Recompute
+from symflops.ir.contraction import Contraction
+from symflops.ir.graph import Graph
+from symflops.ir.nodes import Checkpoint, Loop, Node, Operator, Pop, Push, Select, Value
+from symflops.ir.regime import Recompute
 
 Names = Mapping[int, int]
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from symflops.derive.adapters import KINDS
 from symflops.derive.recompute import group_of
-from symflops.diagnostics.findings import Diagnostic, Reporter, SpecError, did_you_mean
-from symflops.model.graph import Graph, ParameterCount
-from symflops.model.nodes import Checkpoint, Loop, Node, Operator
-from symflops.model.patterns import Path, any_fits, marked, prefixes, spelled
-from symflops.model.regime import Recompute, Regime
+from symflops.ir.graph import Graph, ParameterCount
+from symflops.ir.nodes import Checkpoint, Loop, Node, Operator
+from symflops.ir.patterns import Path, any_fits, marked, prefixes, spelled
+from symflops.ir.regime import Recompute, Regime
+from symflops.support.findings import Diagnostic, Reporter, SpecError, did_you_mean
 
 MOST_MATCHES = 2_000_000
 MOST_REPORTED = 10  # of the patterns of a field that match nothing: to look for similar names takes time

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from symflops.diagnostics.findings import SymflopsError
 from symflops.draft.fit.config_conditions import guards_between
 from symflops.draft.limits import TooLongError
 from symflops.draft.polish.merge import Branch, leaves, merged
@@ -14,7 +13,8 @@ from symflops.draft.prove.verdict import prove
 from symflops.draft.sample.adjust import levelled
 from symflops.draft.study import Draft, Study, studied
 from symflops.draft.trace.subject import Subject, full_config
-from symflops.draft.write.document import Document
+from symflops.draft.write.draft_document import Document
+from symflops.support.findings import SymflopsError
 
 
 def draft(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from symflops.api import load
-from symflops.catalog.library import roots, specs_in
 from symflops.draft.trace.subject import class_of
-from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.witness.cases import cases_of
-from symflops.witness.tensors import arguments_of
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.read.spec_files import roots, specs_in
+from symflops.verify.cases import cases_of
+from symflops.verify.tensors import arguments_of
 
 Example = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 

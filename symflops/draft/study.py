@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from symflops.diagnostics.findings import SymflopsError
 from symflops.draft.fit.class_defaults import class_defaults
 from symflops.draft.fit.symbols import Names, fitter_of, names_of
 from symflops.draft.polish.block_patterns import patterns_in
@@ -21,10 +20,11 @@ from symflops.draft.sample.sampling import family_of
 from symflops.draft.trace import gate
 from symflops.draft.trace.subject import Subject, class_of
 from symflops.draft.vary.variables import Moves, Variable
-from symflops.draft.write.document import Document, document
+from symflops.draft.write.draft_document import Document, document
 from symflops.draft.write.graph import Style
-from symflops.witness.classes import config_class_of
-from symflops.witness.defaults import signature_of
+from symflops.support.findings import SymflopsError
+from symflops.verify.classes import config_class_of
+from symflops.verify.defaults import signature_of
 
 HOLD_OUTS = 5
 WITH = " with "

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from symflops.diagnostics.errors import SymflopsError
 from symflops.draft.draft import draft
 from symflops.draft.limits import limit_memory
 from symflops.draft.study import Draft
 from symflops.draft.trace.subject import Subject
+from symflops.support.errors import SymflopsError
 
 GRACE = 3.0  # times the time limit, before the process is ended
 START_SECONDS = 60.0

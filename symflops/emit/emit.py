@@ -1,4 +1,4 @@
-"""emit: :class:`~symflops.model.program.Program` -> the text of each file, or closed forms as :class:`Derived`.
+"""emit: :class:`~symflops.ir.program.Program` -> the text of each file, or closed forms as :class:`Derived`.
 
 A new language is a line in a table below.
 """
@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from symflops.analysis.item_analysis import Against
-from symflops.analysis.worked_figures import ConventionFigures, worked
 from symflops.emit.latex import document as latex
 from symflops.emit.markdown import document as markdown
 from symflops.emit.markdown.document import Shown
@@ -22,11 +20,13 @@ from symflops.emit.page.tree import Document
 from symflops.emit.page.types import Page
 from symflops.emit.python import module as python
 from symflops.emit.python.printer import PythonPrinter
-from symflops.model.program import Case, Program
-from symflops.model.serialise import document_of, text_of
-from symflops.model.verification import Verification
-from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.specialise.assumed import Known, known_of
+from symflops.evaluate.assumed import Known, known_of
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.item_analysis import Against
+from symflops.evaluate.worked_figures import ConventionFigures, worked
+from symflops.ir.program import Case, Program
+from symflops.ir.serialise import document_of, text_of
+from symflops.ir.verification import Verification
 
 ON_PAGES = ("full", "forward")
 """The regimes that a generated page derives; its table lists all regimes, and ``symflops render --regime`` derives others."""

@@ -2,7 +2,7 @@
 
 A wheel carries them in this folder. In a checkout they lie in ``generated/`` at the top, which is added to the path of
 this package. Their files are formulas alone; what is imported has the published names around them
-(:mod:`symflops.runtime.published`).
+(:mod:`symflops.evaluate.published`).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class _Publishing:
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the formulas, and put the published names around them."""
-        from symflops.model.format import unpacked
-        from symflops.runtime.published import publish
-        from symflops.system.reading import read_bytes
+        from symflops.ir.format import unpacked
+        from symflops.evaluate.published import publish
+        from symflops.support.reading import read_bytes
 
         formulas = ModuleType(module.__name__, None)
         formulas.__file__ = module.__file__

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from sympy import Expr, Symbol
 
-from symflops.algebra.functions import Together, Whole, unpadded
-from symflops.algebra.polynomial import Polynomial
-from symflops.algebra.sparse import CONSTANT, Monomial
-from symflops.algebra.written import text_of
+from symflops.formula.functions import Together, Whole, unpadded
+from symflops.formula.polynomial import Polynomial
+from symflops.formula.sparse import CONSTANT, Monomial
+from symflops.formula.written import text_of
+from symflops.ir.batch import BatchCondition, Statistic
+from symflops.ir.graph import Graph, Length, Work
+from symflops.ir.index_sets import ONCE
 from symflops.lower.formulas import Formulas
 from symflops.lower.names import Names, moment_name, sum_name
-from symflops.model.graph import Graph, Length, Work
-from symflops.model.index_sets import ONCE
-from symflops.model.sums import BatchCondition, Statistic
 
 
 def without_padding(work: Work) -> Work:

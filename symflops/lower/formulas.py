@@ -5,12 +5,12 @@ from __future__ import annotations
 from sympy import Add, Expr, Mul, Pow
 from sympy.core.symbol import Str
 
-from symflops.algebra import functions as fn
-from symflops.algebra.identities import fewest_terms
-from symflops.algebra.polynomial import Polynomial
-from symflops.algebra.written import text_of
-from symflops.model.formula import Apply, Bracket, Formula, Power, Sym, TallyOf, Text
-from symflops.model.polynomials import FormulaWriter
+from symflops.formula import functions as fn
+from symflops.formula.factoring import FormulaWriter
+from symflops.formula.formula import Apply, Bracket, Formula, Power, Sym, TallyOf, Text
+from symflops.formula.identities import fewest_terms
+from symflops.formula.polynomial import Polynomial
+from symflops.formula.written import text_of
 
 APPLY: dict[type, str] = {
     fn.FloorDiv: "floordiv", fn.CeilDiv: "ceildiv", fn.Modulo: "mod", fn.Least: "min", fn.Most: "max", fn.Excess: "excess",

@@ -8,11 +8,11 @@ from dataclasses import replace
 from sympy import Symbol
 
 from symflops.derive.decode import added, sides, spread, variables
+from symflops.ir.batch import Layout
+from symflops.ir.graph import Derivation, Graph, Length, Work
+from symflops.ir.nodes import Loop, Node
+from symflops.ir.patterns import running_texts
 from symflops.lower.batch_statistics import without_padding
-from symflops.model.graph import Derivation, Graph, Length, Work
-from symflops.model.nodes import Loop, Node
-from symflops.model.patterns import running_texts
-from symflops.model.sums import Layout
 
 
 def loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:

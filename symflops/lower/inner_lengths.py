@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 
 from sympy import Add, Expr, Integer, Mul, Symbol, fraction, together
 
-from symflops.algebra.functions import CeilDiv, FloorDiv, Least, Modulo, Whole, is_index
-from symflops.algebra.truth import YES, Truth
 from symflops.derive.decode import positions
+from symflops.formula.functions import CeilDiv, FloorDiv, Least, Modulo, Whole, is_index
+from symflops.formula.truth import YES, Truth
+from symflops.ir.batch import InnerLength
+from symflops.ir.graph import Graph, Length
+from symflops.ir.index_sets import ONCE
+from symflops.ir.nodes import Need
 from symflops.lower.formulas import Formulas
 from symflops.lower.inputs import Inputs
-from symflops.model.graph import Graph, Length
-from symflops.model.index_sets import ONCE
-from symflops.model.nodes import Need
-from symflops.model.sums import InnerLength
 
 Measures = Mapping[Symbol, tuple[Length, ...]]
 Key = tuple[Truth, Expr]

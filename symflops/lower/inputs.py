@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from sympy import Symbol
 
-from symflops.algebra.truth import YES
+from symflops.formula.expression import names as letters
+from symflops.formula.formula import ZERO
+from symflops.formula.truth import YES
+from symflops.ir.batch import InputInfo, StreamInfo
+from symflops.ir.graph import Graph, Length
+from symflops.ir.index_sets import ONCE, SAMPLES
+from symflops.ir.spec import InputSpec
 from symflops.lower.formulas import Formulas
 from symflops.lower.graph_queries import has_default
-from symflops.model.formula import ZERO
-from symflops.model.graph import Graph, Length
-from symflops.model.index_sets import ONCE, SAMPLES
-from symflops.model.spec import InputSpec
-from symflops.model.sums import InputInfo, StreamInfo
-from symflops.syntax.expression import names as letters
 
 
 class Inputs:

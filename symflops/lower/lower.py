@@ -1,4 +1,4 @@
-"""lower: derivations of one graph, conventions -> :class:`~symflops.model.program.Program`.
+"""lower: derivations of one graph, conventions -> :class:`~symflops.ir.program.Program`.
 
 The cost of an item is expanded in its lengths: each distinct product of lengths becomes a moment, and the expression of sizes
 before it the moment's coefficient.
@@ -18,12 +18,18 @@ from typing import TypeVar
 
 from sympy import Expr
 
-from symflops.algebra.identities import fewest_terms
-from symflops.algebra.polynomial import Polynomial
-from symflops.algebra.truth import NO
 from symflops.count.per_parameter import tokens
 from symflops.derive.analyses import ParameterReaders
 from symflops.derive.decode import executions
+from symflops.formula.formula import Formula
+from symflops.formula.identities import fewest_terms
+from symflops.formula.polynomial import Polynomial
+from symflops.formula.truth import NO
+from symflops.ir.batch import Requirement
+from symflops.ir.convention import Convention, inferred_of, regions_of, role_of
+from symflops.ir.graph import Derivation, Graph, Work
+from symflops.ir.patterns import running_texts
+from symflops.ir.program import Case, ConventionRow, Field, GradientLine, Line, Program, RegimeLines
 from symflops.lower.batch_statistics import batch_conditions
 from symflops.lower.formulas import Formulas
 from symflops.lower.graph_queries import labels, loops, measures, merged, repeat_letters, spread_all
@@ -33,13 +39,7 @@ from symflops.lower.moments import Amounts, Key, Moments
 from symflops.lower.names import definition_infos, read_fields, size_fields
 from symflops.lower.parameters import Parameters
 from symflops.lower.requirements import requirements
-from symflops.model.convention import Convention, inferred_of, regions_of, role_of
-from symflops.model.formula import Formula
-from symflops.model.graph import Derivation, Graph, Work
-from symflops.model.patterns import running_texts
-from symflops.model.program import Case, ConventionRow, Field, GradientLine, Line, Program, RegimeLines
-from symflops.model.sums import Requirement
-from symflops.syntax.plain_values import frozen
+from symflops.read.plain_values import frozen
 
 T = TypeVar("T")
 

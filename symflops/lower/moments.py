@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 from sympy import Expr
 
-from symflops.algebra.functions import Bracket, Longest, Whole
-from symflops.algebra.polynomial import Polynomial, sorted_atoms
-from symflops.algebra.sparse import CONSTANT, Monomial
-from symflops.algebra.written import text_of
+from symflops.formula.formula import Formula
+from symflops.formula.functions import Bracket, Longest, Whole
+from symflops.formula.polynomial import Polynomial, sorted_atoms
+from symflops.formula.sparse import CONSTANT, Monomial
+from symflops.formula.written import text_of
+from symflops.ir.batch import Moment
+from symflops.ir.graph import Derivation, Graph, Length, Work
+from symflops.ir.index_sets import ONCE, PADDED, SAMPLES, padded_name
+from symflops.ir.program import Amount
 from symflops.lower.batch_statistics import statistics, wholes_in
 from symflops.lower.formulas import Formulas
 from symflops.lower.names import Names, concise, distinct, last_words, moment_name, row_names
-from symflops.model.formula import Formula
-from symflops.model.graph import Derivation, Graph, Length, Work
-from symflops.model.index_sets import ONCE, PADDED, SAMPLES, padded_name
-from symflops.model.program import Amount
-from symflops.model.sums import Moment
 
 
 class Key(NamedTuple):

@@ -13,9 +13,12 @@ from typing import Any
 
 from sympy import Expr
 
-from symflops.algebra.domain import Choice, Setting, plain, sizes_behind
-from symflops.algebra.evaluate import evaluate
-from symflops.algebra.functions import (
+from symflops.build.build import size_names
+from symflops.formula.domain import Choice, Setting, plain, sizes_behind
+from symflops.formula.evaluate import evaluate
+from symflops.formula.expression import Expression
+from symflops.formula.formula import Formula, symbols
+from symflops.formula.functions import (
     CeilDiv,
     Excess,
     FloorDiv,
@@ -26,21 +29,18 @@ from symflops.algebra.functions import (
     is_bracket,
     unpadded,
 )
-from symflops.algebra.polynomial import Polynomial, sorted_atoms
-from symflops.algebra.sparse import Monomial
-from symflops.algebra.truth import Truth, UnknownSizeError
-from symflops.build.build import size_names
-from symflops.diagnostics.findings import Diagnostic
+from symflops.formula.identifiers import latex_symbol
+from symflops.formula.polynomial import Polynomial, sorted_atoms
+from symflops.formula.sparse import Monomial
+from symflops.formula.truth import Truth, UnknownSizeError
+from symflops.ir.batch import Moment
+from symflops.ir.graph import Graph, Work
+from symflops.ir.index_sets import ONCE, SAMPLES
+from symflops.ir.nodes import Value
+from symflops.ir.program import Definition, Field, Program
+from symflops.ir.spec import Spec
 from symflops.lower.formulas import Formulas
-from symflops.model.formula import Formula, symbols
-from symflops.model.graph import Graph, Work
-from symflops.model.index_sets import ONCE, SAMPLES
-from symflops.model.nodes import Value
-from symflops.model.program import Definition, Field, Program
-from symflops.model.spec import Spec
-from symflops.model.sums import Moment
-from symflops.syntax.expression import Expression
-from symflops.syntax.identifiers import latex_symbol
+from symflops.support.findings import Diagnostic
 
 LONGEST_NAME, LONGEST_CONDITION, LONGEST_ATOM = 96, 80, 24
 """Letters of a moment's name above which it is shortened, of one that holds a condition, and of a factor in it."""

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from sympy import Expr
 
-from symflops.algebra.polynomial import Polynomial
 from symflops.count.per_parameter import shares
 from symflops.derive.analyses import ParameterReaders
+from symflops.formula.formula import ONE, ZERO, Formula
+from symflops.formula.polynomial import Polynomial
+from symflops.ir.graph import Derivation, ParameterCount
+from symflops.ir.nodes import Loop
+from symflops.ir.program import Tensor
 from symflops.lower.formulas import Formulas
-from symflops.model.formula import ONE, ZERO, Formula
-from symflops.model.graph import Derivation, ParameterCount
-from symflops.model.nodes import Loop
-from symflops.model.program import Tensor
 
 
 class Measure(NamedTuple):

@@ -7,18 +7,18 @@ from typing import Any
 
 from sympy import Add, Expr, Integer
 
-from symflops.algebra.functions import AtLeast, Excess, Modulo, Whole, is_index
-from symflops.algebra.polynomial import Polynomial
-from symflops.algebra.words import said
 from symflops.derive.iterations import all_iterations
-from symflops.diagnostics.findings import Diagnostic, Span, SpecError
+from symflops.formula import formula
+from symflops.formula.functions import AtLeast, Excess, Modulo, Whole, is_index
+from symflops.formula.polynomial import Polynomial
+from symflops.formula.words import said
+from symflops.ir.batch import Requirement
+from symflops.ir.graph import Graph
+from symflops.ir.nodes import Loop, Need, Node, Operator, Pop, Push
+from symflops.ir.program import Field
 from symflops.lower.formulas import Formulas
 from symflops.lower.inner_lengths import remainders
-from symflops.model import formula
-from symflops.model.graph import Graph
-from symflops.model.nodes import Loop, Need, Node, Operator, Pop, Push
-from symflops.model.program import Field
-from symflops.model.sums import Requirement
+from symflops.support.findings import Diagnostic, Span, SpecError
 
 
 def requirements(graph: Graph, formulas: Formulas) -> tuple[Requirement, ...]:

@@ -7,9 +7,9 @@ from typing import Any
 from sympy import Integer
 from sympy.core.symbol import Str
 
-from symflops.algebra import functions as fn
-from symflops.algebra.domain import Setting
-from symflops.algebra.truth import NO, YES, Truth, any_of
+from symflops.formula import functions as fn
+from symflops.formula.domain import Setting
+from symflops.formula.truth import NO, YES, Truth, any_of
 from symflops.ops.elementwise import rows_match
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, cases, operator_kind

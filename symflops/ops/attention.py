@@ -8,18 +8,18 @@ from typing import Any, NoReturn
 
 from sympy import Add, Expr, Integer, Mul
 
-from symflops.algebra.domain import Setting, is_null
-from symflops.algebra.functions import FloorDiv, Modulo, Most
-from symflops.algebra.masks import Mask, useful_pairs
-from symflops.algebra.truth import NO, YES, Truth, all_of
-from symflops.algebra.words import said, words_of
-from symflops.diagnostics.findings import did_you_mean
-from symflops.model.contraction import Extent, Operand, Pairs
-from symflops.model.nodes import Part, Stream, Value
+from symflops.formula.domain import Setting, is_null
+from symflops.formula.functions import FloorDiv, Modulo, Most
+from symflops.formula.masks import Mask, useful_pairs
+from symflops.formula.truth import NO, YES, Truth, all_of
+from symflops.formula.words import said, words_of
+from symflops.ir.contraction import Extent, Operand, Pairs
+from symflops.ir.nodes import Part, Stream, Value
 from symflops.ops.attention_blocks import with_blocks
 from symflops.ops.elementwise import joining
 from symflops.ops.fields import Field, Form
 from symflops.ops.kind import Call, cases, operator_kind, plain
+from symflops.support.findings import did_you_mean
 
 BOUNDS = ("prefix", "sliding", "local", "chunked")
 

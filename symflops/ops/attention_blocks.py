@@ -6,15 +6,15 @@ from typing import Any, NoReturn
 
 from sympy import Expr, Integer, Rational
 
-from symflops.algebra.domain import is_null
-from symflops.algebra.functions import Excess, Least, size_symbol
-from symflops.algebra.language_functions import list_total
-from symflops.algebra.masks import Mask
-from symflops.algebra.polynomial import Polynomial
-from symflops.algebra.summation import closed_sum
-from symflops.algebra.truth import NO, YES, Truth
-from symflops.algebra.words import said
-from symflops.model.nodes import Need, Stream
+from symflops.formula.domain import is_null
+from symflops.formula.functions import Excess, Least, size_symbol
+from symflops.formula.language_functions import list_total
+from symflops.formula.masks import Mask
+from symflops.formula.polynomial import Polynomial
+from symflops.formula.summation import closed_sum
+from symflops.formula.truth import NO, YES, Truth
+from symflops.formula.words import said
+from symflops.ir.nodes import Need, Stream
 from symflops.ops.kind import Call, cases, plain
 
 Masks = dict[Mask, Truth]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from symflops.algebra.words import words_of
-from symflops.model.contraction import Operand
+from symflops.formula.words import words_of
+from symflops.ir.contraction import Operand
 from symflops.ops.elementwise import rows_match
 from symflops.ops.fields import Field, Form
 from symflops.ops.kind import Call, operator_kind, whole

@@ -7,13 +7,13 @@ from dataclasses import replace
 from sympy import Dummy, Expr, Integer, Mul, expand
 from sympy.core.symbol import Str
 
-from symflops.algebra.domain import Setting
-from symflops.algebra.functions import Each, Equal, FloorDiv, Reading
-from symflops.algebra.polynomial import Polynomial
-from symflops.algebra.truth import NO, YES, Truth
-from symflops.algebra.words import said, words_of
-from symflops.model.contraction import Operand
-from symflops.model.nodes import Need, Part, Stream, Value
+from symflops.formula.domain import Setting
+from symflops.formula.functions import Each, Equal, FloorDiv, Reading
+from symflops.formula.polynomial import Polynomial
+from symflops.formula.truth import NO, YES, Truth
+from symflops.formula.words import said, words_of
+from symflops.ir.contraction import Operand
+from symflops.ir.nodes import Need, Part, Stream, Value
 from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
 from symflops.ops.kind import Call, operator_kind, whole
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from symflops.algebra.truth import unequal_widths
-from symflops.algebra.words import said
-from symflops.model.index_sets import ONCE, SAMPLES
-from symflops.model.nodes import Part, Stream, Value
+from symflops.formula.truth import unequal_widths
+from symflops.formula.words import said
+from symflops.ir.index_sets import ONCE, SAMPLES
+from symflops.ir.nodes import Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, operator_kind
 

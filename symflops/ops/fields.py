@@ -1,7 +1,7 @@
 """Fields of operators, and the form that the text of each field takes.
 
 A field is an expression, the name of a value, or a path template; the form is fixed per field, never guessed. The fields of the
-rest of the language (documents, sizes, repeats, regimes, ...) are in :mod:`symflops.frontend.fields`.
+rest of the language (documents, sizes, repeats, regimes, ...) are in :mod:`symflops.read.field_tables`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from symflops.model.convention import ROLES
+from symflops.ir.convention import ROLES
 
 
 class Form(Enum):

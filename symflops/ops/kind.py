@@ -12,16 +12,16 @@ from typing import Any, NoReturn
 
 from sympy import Expr
 
-from symflops.algebra.domain import Choice, Setting
-from symflops.algebra.functions import Modulo
-from symflops.algebra.polynomial import Definitions
-from symflops.algebra.truth import NO, YES, Truth
-from symflops.algebra.words import said
-from symflops.diagnostics.findings import Diagnostic, Label, Span, SpecError
-from symflops.model.contraction import Contraction, Extent, Operand
-from symflops.model.nodes import Need, Parameter, Stream, Value
-from symflops.model.patterns import Path
+from symflops.formula.domain import Choice, Setting
+from symflops.formula.functions import Modulo
+from symflops.formula.polynomial import Definitions
+from symflops.formula.truth import NO, YES, Truth
+from symflops.formula.words import said
+from symflops.ir.contraction import Contraction, Extent, Operand
+from symflops.ir.nodes import Need, Parameter, Stream, Value
+from symflops.ir.patterns import Path
 from symflops.ops.fields import Field
+from symflops.support.findings import Diagnostic, Label, Span, SpecError
 
 
 @dataclass

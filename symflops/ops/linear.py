@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sympy import Add, Integer
 
-from symflops.algebra.words import said, words_of
-from symflops.model.contraction import Operand
+from symflops.formula.words import said, words_of
+from symflops.ir.contraction import Operand
 from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
 from symflops.ops.kind import Call, operator_kind, whole
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sympy import Integer, Mul
 
-from symflops.algebra.words import words_of
+from symflops.formula.words import words_of
 from symflops.ops.fields import FROM, TIE, WEIGHT, Field, Form
 from symflops.ops.kind import Call, operator_kind
 

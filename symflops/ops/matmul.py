@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sympy import Integer, Mul
 
-from symflops.algebra.truth import NO, YES
-from symflops.algebra.words import words_of
-from symflops.model.index_sets import ONCE
-from symflops.model.nodes import Value
+from symflops.formula.truth import NO, YES
+from symflops.formula.words import words_of
+from symflops.ir.index_sets import ONCE
+from symflops.ir.nodes import Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, operator_kind, whole
 

@@ -6,7 +6,7 @@ from math import prod
 
 from sympy import Integer
 
-from symflops.algebra.words import said, words_of
+from symflops.formula.words import said, words_of
 from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
 from symflops.ops.kind import Call, Kind
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sympy import Add
 
-from symflops.algebra.words import said
-from symflops.model.nodes import Stream
+from symflops.formula.words import said
+from symflops.ir.nodes import Stream
 from symflops.ops.elementwise import joining, rows_match
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, operator_kind

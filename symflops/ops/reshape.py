@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from sympy import Expr, Integer
 
-from symflops.algebra.words import said
-from symflops.model.index_sets import ONCE
-from symflops.model.nodes import Need, Stream
+from symflops.formula.words import said
+from symflops.ir.index_sets import ONCE
+from symflops.ir.nodes import Need, Stream
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, Kind, operator_kind
 

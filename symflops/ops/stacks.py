@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from sympy import Expr
 
-from symflops.algebra.functions import sizes_in
-from symflops.algebra.truth import Truth, UnknownSizeError
-from symflops.diagnostics.findings import Diagnostic, Span
-from symflops.model.nodes import Stream, Value
+from symflops.formula.functions import sizes_in
+from symflops.formula.truth import Truth, UnknownSizeError
+from symflops.ir.nodes import Stream, Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, operator_kind
+from symflops.support.findings import Diagnostic, Span
 
 STACK = Field("stack", Form.WORD, "the name of the stack", required=True)
 Entry = tuple[Value, Truth, Span]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sympy import Expr, Rational
 
-from symflops.algebra.words import said, words_of
-from symflops.model.contraction import Extent, Operand
+from symflops.formula.words import said, words_of
+from symflops.ir.contraction import Extent, Operand
 from symflops.ops.elementwise import rows_match
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, operator_kind, whole

@@ -10,10 +10,10 @@ import pytest
 
 from symflops.api import load, regime_of
 from symflops.build.build import build
-from symflops.diagnostics.findings import Source, SpecError
-from symflops.frontend.read import read
-from symflops.model.regime import Regime
-from symflops.runtime.parameters import instances_of
+from symflops.evaluate.parameters import instances_of
+from symflops.ir.regime import Regime
+from symflops.read.read import read
+from symflops.support.findings import Source, SpecError
 
 HEAD = """language: 2
 name: small

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from symflops.analysis.explanation import default_batch
 from symflops.api import Model
-from symflops.catalog.explanation import default_batch
-from symflops.catalog.library import SpecFile
-from symflops.diagnostics.findings import Source, SpecError, SymflopsError
 from symflops.emit.javascript.script import render as script
-from symflops.frontend.read import read
-from symflops.model.evaluate import Formulas
-from symflops.records.census import spec_digest
-from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.typical import example_of
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.typical import example_of
+from symflops.formula.table import Formulas
+from symflops.library.records.census import spec_digest
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source, SpecError, SymflopsError
 from tests.emit.javascript import value
 from tests.standalone import published
 
@@ -146,7 +146,7 @@ def test_the_script_has_the_same_conditions() -> None:
 
 
 def test_formulas_of_conditions_are_stored() -> None:
-    from symflops.model.serialise import document_of, program_of
+    from symflops.ir.serialise import document_of, program_of
 
     again = program_of(document_of(PROGRAM))
     assert again.inner == PROGRAM.inner and again.conditions == PROGRAM.conditions and len(again.conditions) == 2

@@ -5,19 +5,19 @@ from pathlib import Path
 import pytest
 from sympy import Integer
 
-from symflops.algebra.functions import AtLeast, Contains, size_symbol
-from symflops.algebra.truth import YES, Truth, UnknownSizeError
 from symflops.build.build import build
 from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError
 from symflops.build.journal import Journaled
 from symflops.build.scopes import Frame
-from symflops.catalog.library import page
 from symflops.derive.derive import derive
-from symflops.diagnostics.findings import Source
-from symflops.frontend.read import read
-from symflops.frontend.regimes import read_regime
-from symflops.model.graph import Graph
-from symflops.model.patterns import Path as ModulePath
+from symflops.formula.functions import AtLeast, Contains, size_symbol
+from symflops.formula.truth import YES, Truth, UnknownSizeError
+from symflops.ir.graph import Graph
+from symflops.ir.patterns import Path as ModulePath
+from symflops.read.read import read
+from symflops.read.regimes import read_regime
+from symflops.read.spec_files import page
+from symflops.support.findings import Source
 
 CASES = Path(__file__).resolve().parents[1] / "diagnostics"
 L, INDEX, PLACE = size_symbol("L"), size_symbol("i@1"), size_symbol("i@2_")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from symflops.api import Model
-from symflops.catalog.library import SpecFile
-from symflops.diagnostics.findings import Source, SpecError
-from symflops.frontend.read import read
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source, SpecError
 
 HEAD = """language: 2
 name: turns

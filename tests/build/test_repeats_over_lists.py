@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from symflops.api import Model, load
-from symflops.diagnostics.findings import SpecError
+from symflops.support.findings import SpecError
 
 SPEC = """
 language: 2

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from symflops.api import load
 from symflops.cli.main import main
-from symflops.diagnostics.findings import SymflopsError
+from symflops.support.findings import SymflopsError
 
 SPEC = """language: 2
 name: demanding
@@ -85,8 +85,8 @@ def test_lists_are_compared_item_by_item(folder: Path) -> None:
 
 def test_a_structure_that_one_config_decided_says_nothing_of_another(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The program of a config whose lists do not fit is kept, and is not taken for one whose lists fit."""
-    from symflops.catalog.catalog import by_name
-    from symflops.catalog.lookup import interpreted
+    from symflops.library.catalog import by_name
+    from symflops.library.lookup import interpreted
 
     (tmp_path / "specs" / "own").mkdir(parents=True)
     (tmp_path / "specs" / "own" / "demanding.yaml").write_text(SPEC, "utf-8")

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from symflops.api import Model
 from symflops.build.build import build
-from symflops.catalog.library import SpecFile
-from symflops.diagnostics.findings import Source, SpecError
-from symflops.frontend.read import read
-from symflops.model.graph import Graph
-from symflops.model.nodes import Loop
+from symflops.ir.graph import Graph
+from symflops.ir.nodes import Loop
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source, SpecError
 
 HEAD = """language: 2
 name: chosen

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from symflops.compiler import Compiled, Goal, NeedsSizeError, Request, compile_spec
-from symflops.diagnostics.findings import Source, SpecError, SymflopsError
-from symflops.model.convention import Convention
-from symflops.model.nodes import Loop, Pop, Push
-from symflops.model.regime import Adapter, Recompute, Regime
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.ir.convention import Convention
+from symflops.ir.nodes import Loop, Pop, Push
+from symflops.ir.regime import Adapter, Recompute, Regime
+from symflops.support.findings import Source, SpecError, SymflopsError
 from tests import shipped
 
 LORA = Adapter("lora", 4, ("*.to_q", "*proj_out"), ("lora_A", "lora_B", ""))

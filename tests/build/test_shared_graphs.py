@@ -9,10 +9,10 @@ import pytest
 
 from symflops.api import load, regime_of
 from symflops.build.build import build
-from symflops.frontend.classes import view_of_config
-from symflops.frontend.parts import view_of_regime
-from symflops.model.graph import Graph
-from symflops.model.patterns import cutting
+from symflops.ir.graph import Graph
+from symflops.ir.patterns import cutting
+from symflops.read.classes import view_of_config
+from symflops.read.parts import view_of_regime
 from tests import shipped
 from tests.sampling import sampled
 

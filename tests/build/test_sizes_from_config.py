@@ -8,7 +8,7 @@ import pytest
 
 from symflops.api import Model
 from symflops.compiler import next_size
-from symflops.model.regime import Regime
+from symflops.ir.regime import Regime
 from tests.shipped import load
 
 HEAD = """

@@ -12,12 +12,12 @@ import pytest
 
 from symflops.api import Model, load
 from symflops.build.limits import MAX_OPERATORS
-from symflops.catalog import lookup
-from symflops.catalog.library import roots, specs_in
-from symflops.diagnostics.findings import SpecError
-from symflops.model.nodes import walk
-from symflops.witness.cases import LiveCase
-from symflops.witness.live import verify_live
+from symflops.ir.nodes import walk
+from symflops.library import lookup
+from symflops.read.spec_files import roots, specs_in
+from symflops.support.findings import SpecError
+from symflops.verify.cases import LiveCase
+from symflops.verify.live import verify_live
 from tests import shipped
 from tests.fuzz.guard import Limits
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from symflops.api import Model, load
-from symflops.catalog.library import SpecFile, find_spec
-from symflops.diagnostics.findings import Source
-from symflops.frontend.read import read
-from symflops.model.regime import Recompute, Regime
-from symflops.witness.bench import Choice
-from symflops.witness.cases import cases_of
-from symflops.witness.counting import rolled_up
-from tests.witness.random_regimes import RandomBench
+from symflops.ir.regime import Recompute, Regime
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile, find_spec
+from symflops.support.findings import Source
+from symflops.verify.bench import Choice
+from symflops.verify.cases import cases_of
+from symflops.verify.counting import rolled_up
+from tests.verify.random_regimes import RandomBench
 
 SPEC = """language: 2
 name: visited

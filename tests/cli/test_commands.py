@@ -11,7 +11,7 @@ import pytest
 
 from symflops.api import load
 from symflops.cli.main import main
-from symflops.witness import verdicts
+from symflops.verify import verdicts
 
 ROOT = Path(__file__).resolve().parents[2]
 BATCH = '{"latent": [4096], "prompt": [256]}'

@@ -10,8 +10,8 @@ import pytest
 
 from symflops.cli.completion import SCRIPTS, candidates
 from symflops.cli.main import COMMANDS, main
-from symflops.devices.names import called
-from symflops.devices.peaks import table
+from symflops.training.devices.names import called
+from symflops.training.devices.peaks import table
 from tests.shipped import NAMES
 
 

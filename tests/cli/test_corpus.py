@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from symflops.catalog.lookup import interpreter
 from symflops.cli.main import main
+from symflops.library.lookup import interpreter
 
 LENGTHS = [4096, 77, 1, 12_000, 5000, 4095]
 

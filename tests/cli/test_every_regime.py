@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from symflops.catalog.library import chosen_specs, pages
 from symflops.cli.main import main
+from symflops.read.spec_files import chosen_specs, pages
 from tests.sampling import sampled
 
 COMMANDS = (("explain",), ("render", "--format", "markdown"), ("render", "--format", "latex"), ("compare",))

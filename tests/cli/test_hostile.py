@@ -18,10 +18,10 @@ import pytest
 import symflops
 from symflops.api import load
 from symflops.cli.main import main
-from symflops.diagnostics.errors import SymflopsError, shown
-from symflops.model.evaluate import ConfigError, Formulas
-from symflops.runtime.batch import BatchError
-from symflops.system import reading
+from symflops.evaluate.batch import BatchError
+from symflops.formula.table import ConfigError, Formulas
+from symflops.support import reading
+from symflops.support.errors import SymflopsError, shown
 from tests.sampling import sampled
 
 BATCH = ["--batch", '{"text": [4]}']

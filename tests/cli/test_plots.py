@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from symflops.analysis.item_analysis import ATTENTION
-from symflops.analysis.step import Step, sweep
 from symflops.cli.main import main
 from symflops.emit.page.plots import breakdown, ratios
+from symflops.evaluate.item_analysis import ATTENTION
+from symflops.evaluate.step import Step, sweep
 from tests.parts import of_parts
 from tests.shipped import load
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from symflops.catalog.catalog import PACKAGE
-from symflops.catalog.comparison import by_convention, by_regime, regimes_in
-from symflops.catalog.explanation import Explanation, default_batch
-from symflops.catalog.lookup import by_name, catalogs, interpreter
+from symflops.analysis.convention_comparison import by_convention, by_regime, regimes_in
+from symflops.analysis.explanation import Explanation, default_batch
 from symflops.cli import compare, progress, terminal
 from symflops.cli.main import main
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.python.rows import RowPrinter
-from symflops.model.formula import formulas_of
+from symflops.formula.formula import formulas_of
+from symflops.library.catalog import PACKAGE
+from symflops.library.lookup import by_name, catalogs, interpreter
 from tests.sampling import sampled
 from tests.shipped import FILES, NAMES, cases_of, load
 

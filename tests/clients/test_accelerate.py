@@ -14,7 +14,7 @@ import torch
 from accelerate import Accelerator
 
 import symflops
-from symflops.meter.batches import streams_of
+from symflops.training.meter.batches import streams_of
 from tests.clients.loops import Seen, collated, derived, model_of, rows
 
 ROOT = Path(__file__).resolve().parents[2]

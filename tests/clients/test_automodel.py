@@ -6,7 +6,7 @@ import pytest
 from nemo_automodel.components.utils import flops_utils
 from transformers import LlamaConfig, Qwen3Config
 
-from symflops.catalog import lookup
+from symflops.library import lookup
 
 CONFIGS = {
     "llama": LlamaConfig(architectures=["LlamaForCausalLM"], hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=128),

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import symflops
-from symflops.meter.batches import streams_of
+from symflops.training.meter.batches import streams_of
 from tests.clients.loops import Seen, collated, derived, model_of, rows
 
 

@@ -14,7 +14,7 @@ from diffusers.training_utils import compute_density_for_timestep_sampling, comp
 from peft import LoraConfig
 
 import symflops
-from symflops.meter.batches import streams_of
+from symflops.training.meter.batches import streams_of
 from tests.clients.loops import Seen
 
 QWEN = {"num_layers": 2, "attention_head_dim": 16, "num_attention_heads": 2, "in_channels": 16, "out_channels": 4, "joint_attention_dim": 32, "axes_dims_rope": (4, 6, 6)}

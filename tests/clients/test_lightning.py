@@ -11,8 +11,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import symflops
-from symflops.adapters.lightning import callback
-from symflops.witness.counting import counter
+from symflops.training.frameworks.lightning import callback
+from symflops.verify.counting import counter
 
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 64}
 

@@ -9,8 +9,8 @@ from lightning.fabric.utilities import throughput
 from lightning.pytorch.callbacks import ThroughputMonitor
 from lightning.pytorch.loggers import CSVLogger
 
-from symflops.adapters.lightning import FlopsMixin
-from symflops.meter.keys import PRESETS
+from symflops.training.frameworks.lightning import FlopsMixin
+from symflops.training.meter.keys import PRESETS
 from tests.clients.loops import Seen, collated, derived, model_of, rows
 
 PEAK = 0.5e12

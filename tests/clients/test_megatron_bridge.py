@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from symflops.adapters import megatron
-from symflops.adapters.parallel import packed
-from symflops.catalog import lookup
-from symflops.runtime.lengths import entry_of
-from tests.adapters.test_packs import PACKS
+from symflops.evaluate.lengths import entry_of
+from symflops.library import lookup
+from symflops.training.frameworks import megatron
+from symflops.training.frameworks.parallel import packed
 from tests.clients.megatron_source import bridge
+from tests.training.test_packs import PACKS
 
 flop_utils = bridge("training.utils.flop_utils")
 WanModelProvider = bridge("diffusion.models.wan.wan_provider").WanModelProvider

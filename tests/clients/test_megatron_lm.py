@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from symflops.adapters import megatron
-from symflops.catalog import lookup
+from symflops.library import lookup
+from symflops.training.frameworks import megatron
 from tests.clients import megatron_source  # noqa: F401 (before Megatron-LM)
 
 from megatron.training import training  # isort: skip

@@ -12,7 +12,7 @@ from ray.train import RunConfig, ScalingConfig
 from ray.train.torch import TorchConfig, TorchTrainer, prepare_model
 
 import symflops
-from symflops.meter.batches import streams_of
+from symflops.training.meter.batches import streams_of
 
 
 def loop(config):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.live import test_wrappers
+from tests.training import test_wrappers
 
 
 @pytest.mark.parametrize("kind", ["ddp", "ddp lora", "fsdp", "fsdp lora", "fsdp checkpointed", "fsdp lora checkpointed"])

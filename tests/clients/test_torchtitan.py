@@ -13,7 +13,7 @@ from torchtitan.models.llama3 import llama3_configs
 from torchtitan.models.llama3.model import Llama3Model
 from torchtitan.models.qwen3 import qwen3_configs
 
-from symflops.adapters import torchtitan
+from symflops.training.frameworks import torchtitan
 
 BACKEND = "flex"
 DENSE = {"llama3 debugmodel": llama3_configs["debugmodel"], "llama3 8B": llama3_configs["8B"], "qwen3 debugmodel": qwen3_configs["debugmodel"], "qwen3 14B": qwen3_configs["14B"]}

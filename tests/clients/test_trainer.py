@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import Trainer, TrainingArguments
 
-from symflops.adapters.huggingface import attach
+from symflops.training.frameworks.huggingface import attach
 from tests.clients.loops import KINDS, Seen, collated, counting, derived, model_of, rows
 
 LOGGED = {"mfu", "hfu", "tflops_per_device", "tokens_per_second", "flops_total"}

@@ -9,10 +9,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
-from symflops.adapters import trl
-from symflops.adapters.huggingface import attach
-from symflops.meter.mfu import MFUMeter
-from symflops.runtime.lengths import same
+from symflops.evaluate.lengths import same
+from symflops.training.frameworks import trl
+from symflops.training.frameworks.huggingface import attach
+from symflops.training.meter.mfu import MFUMeter
 from tests.clients.loops import SIZES, Seen, counting, derived, model_of
 
 WORDS = [f"w{place}" for place in range(58)]

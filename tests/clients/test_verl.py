@@ -14,8 +14,8 @@ import torch
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from verl.utils import flops_counter
 
-from symflops.adapters import verl
-from symflops.catalog import lookup
+from symflops.library import lookup
+from symflops.training.frameworks import verl
 
 UNKNOWN = flops_counter._estimate_unknown_flops
 OWN = {kind: getattr(function, "otherwise", function) for kind, function in flops_counter.ESTIMATE_FUNC.items()}
@@ -28,7 +28,7 @@ WITH_IMAGES = {"qwen2_vl", "qwen3_vl"}
 """Windows of Qwen2.5-VL's encoder depend on the shape of an image, and verl gives its patches alone."""
 SIZES = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100}
 LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], **SIZES}
-PLUGIN = "symflops.adapters.verl_plugin"
+PLUGIN = "symflops.training.frameworks.verl_plugin"
 
 
 @pytest.fixture(autouse=True)
@@ -151,7 +151,7 @@ def test_a_ray_worker(way, cluster):
     if way == "none":
         assert module == "verl.utils.flops_counter" and flops == OWN["llama"](SimpleNamespace(**LLAMA), sum(LENGTHS), LENGTHS, SECONDS)
     else:
-        assert module == "symflops.adapters.verl"
+        assert module == "symflops.training.frameworks.verl"
         assert flops == pytest.approx(total(LLAMA, "forward" if way == "regime" else "full", text=LENGTHS))
 
 

@@ -10,8 +10,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForTokenClassification, LlamaConfig, Qwen3Config
 
 import symflops
-from symflops.adapters import verl
-from symflops.witness.counting import counter
+from symflops.training.frameworks import verl
+from symflops.verify.counting import counter
 from tests.clients import verl_cpu
 
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 64}

@@ -14,7 +14,7 @@ from diffusers import QwenImageTransformer2DModel
 from peft import LoraConfig, get_peft_model
 from torch.utils.flop_counter import FlopCounterMode
 
-from symflops.adapters import verl_omni
+from symflops.training.frameworks import verl_omni
 from tests.clients.hollow import bare
 
 bare("verl_omni")  # the package's own __init__ imports vLLM-Omni, which runs on no CPU; the rest is real
@@ -150,8 +150,8 @@ def test_the_plugin_is_a_module_that_external_lib_imports(registry, monkeypatch)
     from verl.utils.import_utils import import_external_libs
 
     monkeypatch.setenv("SYMFLOPS_VERL_OMNI_REGIME", "forward")
-    monkeypatch.delitem(sys.modules, "symflops.adapters.verl_omni_plugin", raising=False)
-    import_external_libs("symflops.adapters.verl_omni_plugin")  # as DiffusionModelConfig does with model.external_lib
+    monkeypatch.delitem(sys.modules, "symflops.training.frameworks.verl_omni_plugin", raising=False)
+    import_external_libs("symflops.training.frameworks.verl_omni_plugin")  # as DiffusionModelConfig does with model.external_lib
     found = mfu.DiffusionFlopsCounter("QwenImagePipeline", json.loads(json.dumps(QWEN)))
     forward, _ = found.estimate_flops([16], [7], 1.0)
     assert forward == verl_omni.DiffusionFlops(QWEN, regime="forward").estimate_flops([16], [7], 1.0)

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from symflops.api import convention_of, load
-from symflops.catalog import library
-from symflops.catalog.library import NotFoundError, pages
-from symflops.diagnostics.findings import Source, SpecError
-from symflops.frontend.conventions import read_convention
-from symflops.model.convention import ROLES, Backward, Convention, Rule, regions_of, role_of
+from symflops.ir.convention import ROLES, Backward, Convention, Rule, regions_of, role_of
+from symflops.read import spec_files as library
+from symflops.read.conventions import read_convention
+from symflops.read.spec_files import NotFoundError, pages
+from symflops.support.findings import Source, SpecError
 from tests.sampling import draws, sampled
 
 MODELS = {

@@ -8,12 +8,12 @@ from copy import deepcopy
 import pytest
 
 from symflops.api import convention_of
-from symflops.catalog.catalog import by_name
-from symflops.catalog.library import pages
 from symflops.compiler import Request, compile_spec
-from symflops.diagnostics.findings import Source
-from symflops.model.convention import Convention
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.ir.convention import Convention
+from symflops.library.catalog import by_name
+from symflops.read.spec_files import pages
+from symflops.support.findings import Source
 from tests import shipped
 from tests.sampling import sampled
 

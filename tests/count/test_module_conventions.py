@@ -8,7 +8,7 @@ from math import prod
 import pytest
 
 from symflops.api import convention_of, load
-from symflops.model.convention import Convention
+from symflops.ir.convention import Convention
 from tests import shipped
 
 

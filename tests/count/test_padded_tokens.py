@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from symflops.runtime.moments import tokens_of
+from symflops.evaluate.moments import tokens_of
 from tests.lower.test_requirements import model
 
 CHUNKED = """language: 2

@@ -9,15 +9,15 @@ from datetime import date
 import pytest
 
 from symflops.api import convention_of
-from symflops.catalog import lookup
-from symflops.catalog.library import PACKAGE, page, pages
 from symflops.cli.main import main
-from symflops.diagnostics.findings import Source
-from symflops.frontend.conventions import read_convention
-from symflops.frontend.fields import REPRODUCES
-from symflops.frontend.peer_pages import read_peers
-from symflops.frontend.reproduced import NAMES, NEEDED, reproduced_by
+from symflops.library import lookup
 from symflops.ops.fields import words_of
+from symflops.read.conventions import read_convention
+from symflops.read.field_tables import REPRODUCES
+from symflops.read.peer_pages import read_peers
+from symflops.read.reproduced import NAMES, NEEDED, reproduced_by
+from symflops.read.spec_files import PACKAGE, page, pages
+from symflops.support.findings import Source
 
 OWN = {"symflops", "linears"}
 """The conventions that are named after no framework, document or paper."""

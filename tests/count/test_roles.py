@@ -13,17 +13,17 @@ from hypothesis import given, settings, strategies as st
 from symflops.api import Model, convention_of, load
 from symflops.build.build import build
 from symflops.build.roles import rules
-from symflops.catalog.library import pages, shipped, specs_in
+from symflops.cli.actions.check import findings, notes, shown
 from symflops.cli.main import main
-from symflops.commands.check import findings, notes, shown
 from symflops.count.count import count
 from symflops.derive.derive import derive
-from symflops.diagnostics.findings import Source, SpecError
-from symflops.frontend.conventions import read_convention
-from symflops.model.convention import ROLES, inferred_of
-from symflops.model.nodes import with_operators
-from symflops.model.patterns import Path
-from symflops.model.regime import Regime
+from symflops.ir.convention import ROLES, inferred_of
+from symflops.ir.nodes import with_operators
+from symflops.ir.patterns import Path
+from symflops.ir.regime import Regime
+from symflops.read.conventions import read_convention
+from symflops.read.spec_files import pages, shipped, specs_in
+from symflops.support.findings import Source, SpecError
 from tests.sampling import sampled
 from tests.shipped import load as model
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import symflops
-from symflops.diagnostics.findings import SpecError
+from symflops.support.findings import SpecError
 
 SMALL = {"num_hidden_layers": 2, "hidden_size": 12, "num_attention_heads": 3, "intermediate_size": 20, "vocab_size": 30}
 MODEL = symflops.load("llama")

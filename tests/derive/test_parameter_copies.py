@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from symflops.runtime.parameters import instances_of
+from symflops.evaluate.parameters import instances_of
 from tests.sampling import sampled
 from tests.shipped import load
 

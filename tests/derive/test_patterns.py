@@ -11,11 +11,11 @@ import yaml
 
 from symflops.api import Model
 from symflops.build.build import build
-from symflops.catalog.library import SpecFile
-from symflops.diagnostics.findings import Source, SpecError
-from symflops.frontend.read import read
-from symflops.model.regime import Regime
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.ir.regime import Regime
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source, SpecError
 from tests.sampling import sampled
 
 from ..oracle.interpreter import run

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from symflops.api import Model
-from symflops.catalog.library import SpecFile
-from symflops.diagnostics.findings import Source
-from symflops.frontend.read import read
-from symflops.model.regime import Recompute, Regime
+from symflops.ir.regime import Recompute, Regime
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source
 
 TEXT = """language: 2
 name: between

@@ -6,9 +6,9 @@ import pytest
 
 from symflops.api import load
 from symflops.compiler import Goal, Request, compile_spec
-from symflops.diagnostics.findings import Source, SpecError
-from symflops.frontend.regimes import MOST_ADAPTERS, MOST_LETTERS, MOST_PATTERNS, MOST_PHASES, read_regime
-from symflops.model.patterns import MOST_SPELLED, Path, spelled
+from symflops.ir.patterns import MOST_SPELLED, Path, spelled
+from symflops.read.regimes import MOST_ADAPTERS, MOST_LETTERS, MOST_PATTERNS, MOST_PHASES, read_regime
+from symflops.support.findings import Source, SpecError
 from tests.fuzz.guard import Limits
 from tests.sampling import sampled
 from tests.shipped import load as shipped

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from symflops.api import Model, load, phases_of, regime_of
-from symflops.diagnostics.findings import SpecError, SymflopsError
-from symflops.frontend.regimes import inline_regime
-from symflops.model.regime import Adapter, Passes, Recompute, Regime
-from symflops.witness.records import Verdict, read_records, verify_record
+from symflops.ir.regime import Adapter, Passes, Recompute, Regime
+from symflops.read.regimes import inline_regime
+from symflops.support.findings import SpecError, SymflopsError
+from symflops.verify.records import Verdict, read_records, verify_record
 from tests.sampling import sampled
 
 PAGES = Path(__file__).parents[2] / "symflops" / "regimes"

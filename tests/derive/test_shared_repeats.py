@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from symflops.compiler import Request, compile_spec
-from symflops.diagnostics.findings import Source
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.support.findings import Source
 from tests import shipped
 
 SPEC = """language: 2

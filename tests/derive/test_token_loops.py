@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from symflops.api import Model, load
-from symflops.catalog.library import SpecFile
-from symflops.diagnostics.findings import Source, SpecError
-from symflops.frontend.read import read
-from symflops.model.regime import Regime
+from symflops.ir.regime import Regime
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source, SpecError
 
 STEPS = """language: 2
 name: steps

@@ -27,7 +27,7 @@ ELSEWHERE = {  # pages with a test of their own, and the languages that it runs
     "docs/packing.md": ({"python"}, test_packing),
     "docs/integrations.md": ({"python", "text"}, test_integrations),
     "docs/reference/language.md": ({"yaml"}, test_language),
-    "PIPELINES.md": ({"yaml"}, importlib.import_module("tests.witness.test_pipelines")),
+    "PIPELINES.md": ({"yaml"}, importlib.import_module("tests.verify.test_pipelines")),
 }
 WRITTEN = re.compile(r"<!-- written by docs/write\.py: .*? -->\n.*?<!-- end -->", re.DOTALL)
 INSTALLS = ("python3 -m venv", ". .venv/bin/activate", "pip install", "python -m pytest")  # .ci/run runs these

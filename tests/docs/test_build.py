@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from symflops.catalog.library import pages
 from symflops.cli.main import COMMANDS
-from symflops.diagnostics.codes import kinds
-from symflops.frontend import fields as tables
 from symflops.ops.table import KINDS
+from symflops.read import field_tables as tables
+from symflops.read.spec_files import pages
+from symflops.support.codes import kinds
 from tests.docs.pages import DOCS, ROOT, blocks
 
 EXTENSIONS = DOCS / "_ext"

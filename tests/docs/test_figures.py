@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from symflops.catalog.library import roots, specs_in
 from symflops.cli.main import main
+from symflops.read.spec_files import roots, specs_in
 from tests.docs.pages import DOCS, ROOT
 from tests.shipped import load
 

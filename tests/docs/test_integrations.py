@@ -50,7 +50,7 @@ def test_the_page_runs(frameworks, capsys):
 
 def test_what_is_only_shown_exists():
     """The Trainer's block needs a trainer, and Megatron's last lines need Megatron: their names are right; tests/clients runs them."""
-    from symflops.adapters import accelerate, huggingface, lightning, megatron
+    from symflops.training.frameworks import accelerate, huggingface, lightning, megatron
 
     page = (DOCS / "integrations.md").read_text("utf-8")
     assert "huggingface.attach(trainer, devices=world_size)" in page and callable(huggingface.attach)

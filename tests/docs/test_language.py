@@ -7,8 +7,8 @@ import textwrap
 
 import pytest
 
-from symflops.diagnostics.errors import SymflopsError
-from symflops.questions.baseline import against
+from symflops.analysis.baseline import against
+from symflops.support.errors import SymflopsError
 from tests.docs.pages import DOCS, blocks
 from tests.shipped import load
 

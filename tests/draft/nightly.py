@@ -23,7 +23,7 @@ from random import Random
 from typing import Any
 
 from symflops.api import load
-from symflops.diagnostics.findings import SymflopsError
+from symflops.support.findings import SymflopsError
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = ROOT / "tests" / "data" / "truth"
@@ -52,7 +52,7 @@ class Reader:
         from symflops.draft.limits import attempt
         from symflops.draft.prove.prove import measured
         from symflops.draft.trace.subject import Subject, full_config
-        from symflops.witness.live import parameters_of
+        from symflops.verify.live import parameters_of
 
         subject = Subject(self.reference, config, inputs, device=device)
         model = attempt(subject.build, 120.0)
@@ -63,7 +63,7 @@ class Reader:
 
     def drafted(self, config: dict[str, Any], inputs: dict[str, Any], known: dict[str, Any] | None) -> tuple[Any, int, tuple[int, int]]:
         """Parameters by name if ``known`` names some, their number of elements, and FLOPs on inputs."""
-        from symflops.runtime.parameters import instances_of
+        from symflops.evaluate.parameters import instances_of
 
         estimator = self.model.estimator(config, "full", "torch")
         names = None if known is None else set(instances_of(estimator.program, estimator.sizes))
@@ -73,7 +73,7 @@ class Reader:
     def takes(self, config: dict[str, Any], inputs: dict[str, Any]) -> bool:
         """Whether inputs have the shapes of the draft's layouts: a class may broadcast a picture's places along another picture."""
         from symflops.draft.write.names import identifier
-        from symflops.witness.tensors import arguments_of
+        from symflops.verify.tensors import arguments_of
 
         estimator = self.model.estimator(config, "full", "torch")
         shapes = {identifier(name): shape for name, shape in shapes_in(inputs, "")}
@@ -151,11 +151,11 @@ def shape_of(value: Any) -> list[int]:
 
 def changes_of(reference: str, config: dict[str, Any], complete: dict[str, Any]) -> Any:
     """Other configs: each field varied alone, then several together, then without some."""
-    from symflops.draft.prove.fields import every_field, renamed, with_values
+    from symflops.draft.prove.vary_fields import every_field, renamed, with_values
     from symflops.draft.trace.subject import class_of, completed
-    from symflops.witness.census.fields import value_at
-    from symflops.witness.census.survey import plain_lists, widths
-    from symflops.witness.census.variations import Words, alike, variations
+    from symflops.verify.census.fields import value_at
+    from symflops.verify.census.survey import plain_lists, widths
+    from symflops.verify.census.variations import Words, alike, variations
 
     kind, random = class_of(reference), Random(SEED)
     base, words = completed(kind, complete), Words(kind)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from symflops.catalog.library import roots
 from symflops.draft.polish.block_calls import called
 from symflops.draft.polish.block_patterns import patterns_in
-from symflops.draft.polish.sums import sum_of
+from symflops.draft.polish.equal_products import sum_of
+from symflops.read.spec_files import roots
 
 PATTERNS = patterns_in(roots()[0])
 WIDTHS = {"width": "H*d", "hidden": "F", "heads": "H", "norm_dim": "d", "head_dim": "d", "vectors": "4", "bias": "false"}

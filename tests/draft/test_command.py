@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from symflops.cli.draft import read, save
-from symflops.diagnostics.errors import SymflopsError
+from symflops.support.errors import SymflopsError
 
 TEXT = "name: tiny\ntitle: Draft of Tiny\n"
 

@@ -10,10 +10,10 @@ import pytest
 
 from symflops.api import load
 from symflops.cli.main import main
-from symflops.diagnostics.errors import SymflopsError
-from symflops.draft.prove.fields import every_field
+from symflops.draft.prove.vary_fields import every_field
 from symflops.draft.trace.subject import Subject, class_of, full_config
-from symflops.witness.live import LiveCase, build
+from symflops.support.errors import SymflopsError
+from symflops.verify.live import LiveCase, build
 from tests.draft import config_models
 
 MODULE = Path(config_models.__file__)

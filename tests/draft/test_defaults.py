@@ -5,7 +5,7 @@ from torch import nn
 
 from symflops.draft.draft import draft
 from symflops.draft.trace.subject import Subject
-from symflops.draft.write.document import ordered
+from symflops.draft.write.draft_document import ordered
 
 
 class Part(nn.Module):

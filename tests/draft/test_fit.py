@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from symflops.algebra.evaluate import evaluate
-from symflops.diagnostics.findings import Source, Span
 from symflops.draft.fit.fit import Fitter
-from symflops.syntax.expression import parse_expression
+from symflops.formula.evaluate import evaluate
+from symflops.formula.expression import parse_expression
+from symflops.support.findings import Source, Span
 
 FORMULAS = {
     "constant": lambda s: 7,

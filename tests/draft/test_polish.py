@@ -1,9 +1,9 @@
 """Entries become what a person writes: sums and gates within operators, blocks of the library, no copies."""
 
-from symflops.catalog.library import roots
 from symflops.draft.polish.block_calls import called
 from symflops.draft.polish.block_patterns import patterns_in
 from symflops.draft.polish.polish import polished
+from symflops.read.spec_files import roots
 
 
 def linear(source, target, width="D", **further):

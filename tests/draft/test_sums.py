@@ -1,8 +1,8 @@
 """Widths of fused projections, and rounded shares in multiples."""
 
 from symflops.draft.fit.formula import products
+from symflops.draft.fit.monomials import triple
 from symflops.draft.fit.rounding import proportion
-from symflops.draft.fit.sums import triple
 
 SIZES = {
     "H": (8, 8, 16, 8, 12, 24, 4),

@@ -8,11 +8,11 @@ from hypothesis import given, strategies as st
 
 from symflops.api import load
 from symflops.cli.main import main
-from symflops.diagnostics.errors import SymflopsError
 from symflops.draft.fit.config_conditions import Setting, guards_between
 from symflops.draft.polish.merge import Branch, entries_of, joined, merged
-from symflops.draft.write.document import Document
+from symflops.draft.write.draft_document import Document
 from symflops.draft.write.scopes import Unsolved
+from symflops.support.errors import SymflopsError
 
 MODULE = Path(__file__).parent / "own_model.py"
 CONFIG = {"words": 53, "width": 20, "hidden": 36, "depth": 3}

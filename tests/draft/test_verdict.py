@@ -12,11 +12,11 @@ import symflops.draft.draft as drafting
 from symflops.api import load
 from symflops.cli.draft import save
 from symflops.cli.main import main
-from symflops.diagnostics.errors import SymflopsError
 from symflops.draft.draft import draft
 from symflops.draft.prove.prove import VALUES
 from symflops.draft.prove.verdict import prove
 from symflops.draft.trace.subject import Subject
+from symflops.support.errors import SymflopsError
 
 MODULE = Path(__file__).parent / "faulty_models.py"
 X = {"x": {"shape": [2, 7, 24], "dtype": "float32"}}

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from symflops.build.build import build
 from symflops.derive.derive import derive
-from symflops.diagnostics.findings import Source
 from symflops.emit.emit import PAGES, page_of
 from symflops.emit.page.sections import document
-from symflops.frontend.read import read
+from symflops.formula.formula import evaluate
+from symflops.ir.convention import Convention
+from symflops.ir.program import Program
+from symflops.ir.regime import Regime
+from symflops.ir.verification import Verification
 from symflops.lower.lower import lower
-from symflops.model.convention import Convention
-from symflops.model.formula import evaluate
-from symflops.model.program import Program
-from symflops.model.regime import Regime
-from symflops.model.verification import Verification
+from symflops.read.read import read
+from symflops.support.findings import Source
 
 ROOT = Path(__file__).parents[2]
 SPECS = ("specs/diffusion/qwen_image.yaml", "specs/language/llama.yaml")

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from symflops.algebra.functions import CeilDiv, FloorDiv, size_symbol
-from symflops.algebra.sparse import Poly
 from symflops.emit.math.abbreviations import abbreviated, counts
 from symflops.emit.math.cases import joined, rows_of
 from symflops.emit.math.definitions import Forms, Made, defined, in_order
 from symflops.emit.math.shortest import PART, Measured
 from symflops.emit.page.page import default_sizes
-from symflops.model.evaluate import ConfigError
-from symflops.model.formula import Sym, evaluate, operators, symbols, tallies
+from symflops.formula.formula import Sym, evaluate, operators, symbols, tallies
+from symflops.formula.functions import CeilDiv, FloorDiv, size_symbol
+from symflops.formula.sparse import Poly
+from symflops.formula.table import ConfigError
 from tests import shipped
 from tests.emit.programs import SPECS, program
 from tests.lower.test_short_forms import other_sizes

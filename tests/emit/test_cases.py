@@ -19,16 +19,16 @@ from typing import Any
 
 import pytest
 
-from symflops.diagnostics.errors import SymflopsError
+from symflops.analysis.corpus import Priced
 from symflops.emit.javascript import script
 from symflops.emit.sql.query import Writer
 from symflops.emit.sql.sums import ENGINES, lengths_up_to
-from symflops.model.index_sets import PADDED
-from symflops.model.serialise import program_of
-from symflops.questions.corpus import Priced
-from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.published import put
-from symflops.runtime.stored import Stored, plain
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.published import put
+from symflops.evaluate.stored import Stored, plain
+from symflops.ir.index_sets import PADDED
+from symflops.ir.serialise import program_of
+from symflops.support.errors import SymflopsError
 from tests.emit.script_reader import Script
 from tests.sampling import amount, sampled
 from tests.shipped import FILES, cases_of

@@ -7,8 +7,8 @@ from hypothesis import given, strategies as st
 from symflops.emit.math.cases import multiplied_out
 from symflops.emit.math.printer import LatexPrinter
 from symflops.emit.math.shortest import plainer
-from symflops.model.formula import MINUS, ZERO, Apply, Bracket, Formula, Num, Sum, Sym, TallyOf, evaluate, walk
-from symflops.model.terms import plus, times
+from symflops.formula.formula import MINUS, ZERO, Apply, Bracket, Formula, Num, Sum, Sym, TallyOf, evaluate, walk
+from symflops.formula.terms import plus, times
 
 INDEX, LAYERS = Sym("i@1_"), Sym("L")
 BRACKETS = (

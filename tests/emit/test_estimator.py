@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 import symflops
-from symflops.model.evaluate import ConfigError
-from symflops.runtime.sizes import sizes_of
-from symflops.runtime.stored import stored_of
+from symflops.evaluate.sizes import sizes_of
+from symflops.evaluate.stored import stored_of
+from symflops.formula.table import ConfigError
 from tests.sampling import sampled
 from tests.shipped import load
 from tests.standalone import MODULES, published

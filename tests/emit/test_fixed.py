@@ -8,8 +8,8 @@ import pytest
 
 from symflops.api import load
 from symflops.cli.main import main
-from symflops.diagnostics.findings import SymflopsError
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.support.findings import SymflopsError
 from tests.standalone import published_file
 
 STAGES = """language: 2

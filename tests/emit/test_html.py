@@ -9,8 +9,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from symflops.cli.actions import site_resources as resources
 from symflops.emit.emit import page_of
-from symflops.emit.html import document as html, resources
+from symflops.emit.html import document as html
 from symflops.emit.html.calculator import Preset, Setting, needed_lengths
 from symflops.emit.javascript import script as javascript
 from symflops.emit.page.sections import document

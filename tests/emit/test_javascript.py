@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from symflops.api import load
-from symflops.emit.code.printer import Fractions, in_whole_numbers
+from symflops.emit.code.infix import Fractions, in_whole_numbers
 from symflops.emit.javascript import script as javascript
 from symflops.emit.javascript.printer import WORDS, JavaScriptPrinter, LengthsPrinter
-from symflops.model.formula import Apply, Bracket, Num, Power, Prod, Sum, Sym, TallyOf, Text, evaluate, walk
-from symflops.model.terms import NODES
+from symflops.formula.formula import Apply, Bracket, Num, Power, Prod, Sum, Sym, TallyOf, Text, evaluate, walk
+from symflops.formula.terms import NODES
 from tests.emit.javascript import value
 
 LETTERS = {"L": 3, "D": 7, "b": 2, "in": 5, "r": Fraction(5, 2)}

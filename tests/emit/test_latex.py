@@ -15,9 +15,9 @@ from symflops.emit.markdown import document as markdown
 from symflops.emit.math.abbreviations import abbreviated, with_plain_words
 from symflops.emit.math.lines import fold, width
 from symflops.emit.math.printer import LatexPrinter, letters
-from symflops.model.formula import Apply, Bracket, Formula, Power, Prod, Sum, Sym, TallyOf, Text, evaluate, number, walk
-from symflops.model.program import Program
-from symflops.model.verification import Verification, VerifiedCase
+from symflops.formula.formula import Apply, Bracket, Formula, Power, Prod, Sum, Sym, TallyOf, Text, evaluate, number, walk
+from symflops.ir.program import Program
+from symflops.ir.verification import Verification, VerifiedCase
 from tests.emit.math_reader import TOKEN, read
 from tests.emit.programs import SPECS, latex_page, page_text, program, sizes_of
 from tests.sampling import draws

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from symflops.analysis.typical_values import default_sizes
-from symflops.model.formula import evaluate
+from symflops.evaluate.typical_values import default_sizes
+from symflops.formula.formula import evaluate
 from tests.emit.math_reader import read
 from tests.emit.test_latex import printed_values
 from tests.shipped import load

@@ -8,18 +8,18 @@ from fractions import Fraction
 
 import pytest
 
-from symflops.analysis.step import Step, sweep
-from symflops.analysis.typical_values import LevelLengths, default_sizes, typical_batch
-from symflops.analysis.worked_figures import worked
 from symflops.emit.emit import page_of
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.emit.page.page import page, regime_notes
 from symflops.emit.page.sections_work import sum_row
-from symflops.model.formula import ZERO, Formula, Sum, TallyOf, evaluate, parts, symbols, walk
-from symflops.records.published import published
-from symflops.records.verified import verifications
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.step import Step, sweep
+from symflops.evaluate.typical_values import LevelLengths, default_sizes, typical_batch
+from symflops.evaluate.worked_figures import worked
+from symflops.formula.formula import ZERO, Formula, Sum, TallyOf, evaluate, parts, symbols, walk
+from symflops.library.records.published import published
+from symflops.library.records.verified import verifications
 from tests import shipped
 from tests.emit.math_reader import read
 from tests.emit.programs import page_text

@@ -15,19 +15,19 @@ from typing import Any
 import pytest
 
 from symflops.api import CONVENTIONS, convention_of
-from symflops.catalog.library import pages
-from symflops.diagnostics.findings import SymflopsError
 from symflops.emit.javascript import script
 from symflops.emit.latex import fragments as latex
 from symflops.emit.markdown import document as markdown
 from symflops.emit.math.abbreviations import abbreviated, with_plain_words
 from symflops.emit.math.printer import letters
 from symflops.emit.page.fragments import fragments, letters_of
-from symflops.meter.accumulate import Accumulator
-from symflops.model.formula import evaluate
-from symflops.runtime.batch import items_of
-from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.layouts import sets_of
+from symflops.evaluate.batch import items_of
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.layouts import sets_of
+from symflops.formula.formula import evaluate
+from symflops.read.spec_files import pages
+from symflops.support.findings import SymflopsError
+from symflops.training.meter.accumulate import Accumulator
 from tests.emit.math_reader import read
 from tests.emit.script_reader import Script
 from tests.sampling import NIGHTLY, amount, sampled

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from symflops import __version__
-from symflops.catalog.library import shipped, specs_in
+from symflops.cli.actions.chosen import baked
 from symflops.cli.main import main
-from symflops.commands.chosen import baked
 from symflops.emit.emit import emit
 from symflops.emit.latex import fragments as latex
 from symflops.emit.markdown import document as markdown
 from symflops.emit.math.printer import letters
 from symflops.emit.page.fragments import PIECES, fragments
-from symflops.model.formula import evaluate
-from symflops.model.program import Program
-from symflops.records.verified import verifications
+from symflops.formula.formula import evaluate
+from symflops.ir.program import Program
+from symflops.library.records.verified import verifications
+from symflops.read.spec_files import shipped, specs_in
 from tests.emit.math_reader import TOKEN, read
 from tests.emit.programs import SPECS, program, sizes_of
 from tests.emit.test_latex import displayed, printed_values

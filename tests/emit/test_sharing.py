@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 
 from symflops.emit.code.sharing import LEAST, Row, Table, Use, columns_aligned, named_parts, shared
 from symflops.emit.python.printer import PythonPrinter
+from symflops.formula.formula import Apply, Bracket, Num, Power, Prod, Sum, Sym, Text, evaluate
 from symflops.lower.names import last_words
-from symflops.model.formula import Apply, Bracket, Num, Power, Prod, Sum, Sym, Text, evaluate
 
 ROOT = Path(__file__).resolve().parents[2]
 paths = st.lists(st.sampled_from(["a", "b", "0", "1", "x-y"]), min_size=1, max_size=4).map(".".join)

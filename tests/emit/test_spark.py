@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from symflops.analysis.corpus import Priced, all_totals
 from symflops.emit.sql.query import Writer
 from symflops.emit.sql.sums import lengths_up_to
-from symflops.questions.corpus import Priced, all_totals
 from tests.emit.test_sql import LONG, SPARK, batch_of, columns_of, drawn, expected_of_long, model_of, runs
 
 pytestmark = pytest.mark.system

@@ -8,15 +8,15 @@ from functools import cache
 import duckdb
 import pytest
 
-from symflops.catalog.explanation import default_batch
-from symflops.catalog.lookup import interpreter
-from symflops.diagnostics.errors import SymflopsError
+from symflops.analysis.corpus import Priced, all_totals, together
+from symflops.analysis.explanation import default_batch
 from symflops.emit.sql.query import Writer
 from symflops.emit.sql.settled import Settling
 from symflops.emit.sql.sums import ENGINES, lengths_up_to, whole
-from symflops.model.evaluate import Formulas
-from symflops.model.formula import Apply, Num, Prod, Sum, Sym, Table, number
-from symflops.questions.corpus import Priced, all_totals, together
+from symflops.formula.formula import Apply, Num, Prod, Sum, Sym, Table, number
+from symflops.formula.table import Formulas
+from symflops.library.lookup import interpreter
+from symflops.support.errors import SymflopsError
 from tests.sampling import sampled
 from tests.shipped import FILES, NAMES, cases_of
 

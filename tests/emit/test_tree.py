@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from symflops.catalog.library import shipped, specs_in
 from symflops.emit.emit import page_of
 from symflops.emit.html import document as html
 from symflops.emit.latex import document as latex
@@ -44,8 +43,9 @@ from symflops.emit.page.tree import (
     Table,
 )  # fmt: skip
 from symflops.emit.page.writing import by_group, line_rows, names
-from symflops.model.formula import Sym, number
-from symflops.records.verified import verifications
+from symflops.formula.formula import Sym, number
+from symflops.library.records.verified import verifications
+from symflops.read.spec_files import shipped, specs_in
 from tests.sampling import sampled
 from tests.shipped import load
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from symflops.catalog.library import pages
 from symflops.cli.main import main
 from symflops.emit.emit import emit
+from symflops.read.spec_files import pages
 from tests.sampling import sampled
 from tests.shipped import load
 

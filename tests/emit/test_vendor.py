@@ -11,17 +11,17 @@ from types import SimpleNamespace
 import pytest
 
 from symflops import api
+from symflops.cli.actions.vendor import Order, plan
+from symflops.cli.actions.vendored_batches import arguments_of
 from symflops.cli.main import main
-from symflops.commands.vendor import Order, plan
-from symflops.commands.vendored_batches import arguments_of
-from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.vendor.targets import TARGETS
-from symflops.runtime.batch import BatchError
-from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.latent_inputs import latent_inputs
-from symflops.runtime.sizes import sizes_of
-from symflops.runtime.stored import plain, stored_of
-from symflops.runtime.units import in_flops
+from symflops.evaluate.batch import BatchError
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.latent_inputs import latent_inputs
+from symflops.evaluate.sizes import sizes_of
+from symflops.evaluate.stored import plain, stored_of
+from symflops.evaluate.units import in_flops
+from symflops.support.errors import SymflopsError
 from tests import shipped
 from tests.emit.vendored import built, function, names_of
 from tests.sampling import amount, sampled
@@ -120,7 +120,7 @@ def test_every_spec(spec, project, projects):
 
 def with_default(program):
     """A config of the structure that a program has."""
-    from symflops.commands.chosen import config_of
+    from symflops.cli.actions.chosen import config_of
 
     return config_of(program)
 

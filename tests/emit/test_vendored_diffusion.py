@@ -12,13 +12,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from symflops.adapters import verl_omni
-from symflops.catalog import lookup
-from symflops.commands.vendor import Order, plan
-from symflops.diagnostics.errors import SymflopsError
+from symflops.cli.actions.vendor import Order, plan
 from symflops.emit.vendor.targets import TARGETS
-from symflops.meter.batches import streams_of
-from symflops.runtime.latents import KEYS
+from symflops.evaluate.latents import KEYS
+from symflops.library import lookup
+from symflops.support.errors import SymflopsError
+from symflops.training.frameworks import verl_omni
+from symflops.training.meter.batches import streams_of
 from tests.emit.vendored import names_of
 from tests.sampling import sampled
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from symflops.catalog.library import shipped, specs_in
 from symflops.cli.main import main
+from symflops.read.spec_files import shipped, specs_in
 
 MODELS = tuple(file.name for file in specs_in(shipped("specs")))
 ADDRESSES = {file.name: f"{file.group}/{file.name}.html" for file in specs_in(shipped("specs"))}

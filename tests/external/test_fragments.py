@@ -10,7 +10,7 @@ import pytest
 
 from symflops.cli.main import main
 from symflops.emit.latex.fragments import render_fragments
-from symflops.model.program import Program
+from symflops.ir.program import Program
 from tests.external.test_tex import ALL, crowded, tools  # noqa: F401
 from tests.sampling import sampled
 from tests.shipped import NAMES, load

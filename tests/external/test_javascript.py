@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from symflops.catalog.library import find_spec
-from symflops.records.published import published
+from symflops.library.records.published import published
+from symflops.read.spec_files import find_spec
 from tests.external.conftest import Site, Watched
 
 pytestmark = pytest.mark.system

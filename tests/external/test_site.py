@@ -17,9 +17,9 @@ from urllib.parse import unquote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from symflops.catalog.library import find_spec
 from symflops.cli.main import main
-from symflops.records.published import published
+from symflops.library.records.published import published
+from symflops.read.spec_files import find_spec
 from tests.external.conftest import MODELS, Site, Watched
 from tests.shipped import some
 
@@ -338,7 +338,7 @@ def test_checkpoints_name_their_source_and_have_their_parameters(site: Site, wat
 
 
 def test_utilisation_takes_seconds_devices_and_a_device_by_name(site: Site, watched: Watched) -> None:
-    from symflops.devices.peaks import peak
+    from symflops.training.devices.peaks import peak
 
     page = watched.open(site.address("llama"))
     page.fill("#seconds", "2")
@@ -387,11 +387,11 @@ def changes(config: dict[str, Any], draw: random.Random) -> Iterator[dict[str, A
 
 @pytest.mark.parametrize("path", sorted(PUBLISHED.glob("*.json"))[::4], ids=lambda path: path.stem)
 def test_a_pasted_config_is_read_as_python_reads_it(path: Path, site: Site, watched: Watched) -> None:
-    from symflops.catalog.lookup import by_config
-    from symflops.diagnostics.errors import SymflopsError
-    from symflops.runtime.classes import check_class
-    from symflops.runtime.sizes import Unsaid, check_fit, sizes_of
-    from symflops.runtime.stored import Stored
+    from symflops.evaluate.classes import check_class
+    from symflops.evaluate.sizes import Unsaid, check_fit, sizes_of
+    from symflops.evaluate.stored import Stored
+    from symflops.library.lookup import by_config
+    from symflops.support.errors import SymflopsError
 
     given = json.loads(path.read_text("utf-8"))
     catalog, name = by_config(given)

@@ -12,7 +12,6 @@ import pytest
 
 from symflops.cli.main import main
 from symflops.cli.render import typeset
-from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.emit import page_of
 from symflops.emit.latex.document import LatexPage, render_page
 from symflops.emit.latex.fragments import render_fragments
@@ -21,12 +20,13 @@ from symflops.emit.math.printer import letters
 from symflops.emit.page.sections import document
 from symflops.emit.page.tree import Line, Scaled
 from symflops.emit.page.writing import letter
-from symflops.model.formula import Apply, Bracket, Power, Prod, Sum, Sym, number, symbols
-from symflops.model.index_sets import ONCE
-from symflops.model.program import Program
-from symflops.model.sums import Moment
-from symflops.model.verification import Verification, VerifiedCase
-from symflops.records.verified import verifications
+from symflops.formula.formula import Apply, Bracket, Power, Prod, Sum, Sym, number, symbols
+from symflops.ir.batch import Moment
+from symflops.ir.index_sets import ONCE
+from symflops.ir.program import Program
+from symflops.ir.verification import Verification, VerifiedCase
+from symflops.library.records.verified import verifications
+from symflops.support.errors import SymflopsError
 from tests import shipped
 from tests.emit.programs import SPECS, latex_page, program
 from tests.sampling import sampled

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import symflops
 from symflops.runtime.interpreted import InterpretedEstimator
+
+import symflops
 from tests.freeze.calling import digest, first_line
 from tests.freeze.cases import CACHED, CONVENTIONS, REGIMES, Case, batch_for, cases_of
 

@@ -39,8 +39,9 @@ def of_estimators() -> dict[str, Any]:
 
 def of_meters() -> dict[str, Any]:
     """The keys of a step and of the state, for each framework's meter."""
-    import symflops
     from symflops.adapters import torchtitan, verl, verl_omni
+
+    import symflops
 
     found: dict[str, Any] = {}
     made = {

@@ -14,18 +14,18 @@ from unittest.mock import patch
 
 from sympy import Expr, Integer, Symbol
 
-from symflops.algebra.domain import Setting
-from symflops.algebra.evaluate import evaluate
-from symflops.algebra.functions import flag_symbol, size_symbol
-from symflops.algebra.truth import Truth, UnknownSizeError
 from symflops.api import load
-from symflops.catalog import cache as spot, lookup
-from symflops.catalog.library import roots, specs_in
-from symflops.diagnostics.findings import Source, Span, SymflopsError
 from symflops.emit.emit import ENDINGS, emit
-from symflops.model.serialise import document_of
-from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.syntax.expression import parse_expression
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.formula.domain import Setting
+from symflops.formula.evaluate import evaluate
+from symflops.formula.expression import parse_expression
+from symflops.formula.functions import flag_symbol, size_symbol
+from symflops.formula.truth import Truth, UnknownSizeError
+from symflops.ir.serialise import document_of
+from symflops.library import cache as spot, lookup
+from symflops.read.spec_files import roots, specs_in
+from symflops.support.findings import Source, Span, SymflopsError
 from tests.fuzz.kinds import MODELS, TREES, Trees, draw_tree, exact, prepare_tree
 from tests.fuzz.mutators import INJECTIONS, NASTY, mutate_yaml, replace_token, token
 from tests.fuzz.values import a_batch, a_config, as_text, whole_batch

@@ -17,22 +17,22 @@ from typing import Any
 from unittest.mock import patch
 
 from symflops.api import load
-from symflops.catalog import cache as spot, local, lookup
-from symflops.catalog.library import roots
 from symflops.cli.main import main
-from symflops.diagnostics.findings import Source, SymflopsError
 from symflops.emit.emit import ENDINGS, emit
-from symflops.frontend.conventions import read_convention
-from symflops.frontend.peer_pages import read_peers
-from symflops.frontend.regimes import read_regime
-from symflops.model.regime import Regime
-from symflops.model.serialise import document_of, program_of
-from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.system.reading import read_json
-from symflops.witness.cases import read_cases
-from symflops.witness.peers import Conforming, systems
-from symflops.witness.records import read_records
-from symflops.witness.verdicts import VerifiedSpec, verify_records
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.ir.regime import Regime
+from symflops.ir.serialise import document_of, program_of
+from symflops.library import cache as spot, local, lookup
+from symflops.read.conventions import read_convention
+from symflops.read.peer_pages import read_peers
+from symflops.read.regimes import read_regime
+from symflops.read.spec_files import roots
+from symflops.support.findings import Source, SymflopsError
+from symflops.support.reading import read_json
+from symflops.verify.cases import read_cases
+from symflops.verify.peers import Conforming, systems
+from symflops.verify.records import read_records
+from symflops.verify.verdicts import VerifiedSpec, verify_records
 from tests.fuzz.mutators import INJECTIONS, NASTY, mutate_bytes
 from tests.fuzz.structure import GLOBS, Mutator, of_json, of_yaml
 from tests.fuzz.values import whole_batch

@@ -9,8 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from symflops.diagnostics.findings import Source
-from symflops.frontend.fields import (
+from symflops.ir.convention import ROLES
+from symflops.ops.fields import COMMON, Form, words_of
+from symflops.ops.table import ALL
+from symflops.read.field_tables import (
     ADAPTER,
     BACKWARD,
     BLOCK,
@@ -31,12 +33,10 @@ from symflops.frontend.fields import (
     SIZE,
     STREAM,
 )
-from symflops.frontend.peer_pages import CASE, LENGTHS, PAGE
-from symflops.model.convention import ROLES
-from symflops.ops.fields import COMMON, Form, words_of
-from symflops.ops.table import ALL
-from symflops.syntax.yaml_nodes import Mapping, Node, Scalar, read_yaml
-from symflops.witness.cases import FIELDS as CASE_FIELDS
+from symflops.read.peer_pages import CASE, LENGTHS, PAGE
+from symflops.read.yaml_nodes import Mapping, Node, Scalar, read_yaml
+from symflops.support.findings import Source
+from symflops.verify.cases import FIELDS as CASE_FIELDS
 from tests.fuzz.mutators import INJECTIONS, NASTY
 from tests.fuzz.values import NUMBERS, anything, nested
 

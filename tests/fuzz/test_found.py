@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from symflops.api import load
-from symflops.catalog.catalog import by_name
 from symflops.cli.main import main
-from symflops.diagnostics.errors import did_you_mean
-from symflops.diagnostics.findings import Diagnostic, Source, Span, SpecError, SymflopsError
-from symflops.frontend.conventions import read_convention
-from symflops.frontend.regimes import read_regime
-from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.layouts import shape_of
-from symflops.witness.cases import read_cases
-from symflops.witness.peers import Conforming, explain, same, systems
-from symflops.witness.records import read_records
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.layouts import shape_of
+from symflops.library.catalog import by_name
+from symflops.read.conventions import read_convention
+from symflops.read.regimes import read_regime
+from symflops.support.errors import did_you_mean
+from symflops.support.findings import Diagnostic, Source, Span, SpecError, SymflopsError
+from symflops.verify.cases import read_cases
+from symflops.verify.peers import Conforming, explain, same, systems
+from symflops.verify.records import read_records
 from tests.fuzz.cases import SMALL_SPEC, Case
 from tests.fuzz.guard import Limits
 from tests.fuzz.structure import Mutator, of_json, of_yaml

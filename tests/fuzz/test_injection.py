@@ -10,8 +10,8 @@ import re
 import pytest
 
 from symflops.api import load
-from symflops.diagnostics.findings import SpecError, SymflopsError
 from symflops.emit.emit import emit
+from symflops.support.findings import SpecError, SymflopsError
 from tests.fuzz.mutators import INJECTIONS, SENTINEL
 from tests.sampling import sampled
 from tests.standalone import alone

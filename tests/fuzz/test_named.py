@@ -8,14 +8,14 @@ import sys
 
 import pytest
 
-from symflops.algebra.evaluate import evaluate
 from symflops.api import load
-from symflops.catalog import lookup
-from symflops.catalog.library import find_spec
 from symflops.cli.main import main
-from symflops.diagnostics.findings import Source, SpecError, SymflopsError
-from symflops.syntax.expression import parse_expression
-from symflops.syntax.yaml_nodes import read_yaml
+from symflops.formula.evaluate import evaluate
+from symflops.formula.expression import parse_expression
+from symflops.library import lookup
+from symflops.read.spec_files import find_spec
+from symflops.read.yaml_nodes import read_yaml
+from symflops.support.findings import Source, SpecError, SymflopsError
 from tests.fuzz.cases import NAMES, SPAN
 from tests.fuzz.guard import Limits
 

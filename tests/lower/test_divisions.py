@@ -10,11 +10,11 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from symflops.api import Model
-from symflops.catalog.catalog import catalogs
-from symflops.catalog.library import SpecFile
-from symflops.diagnostics.findings import Source, SymflopsError
-from symflops.frontend.read import read
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.library.catalog import catalogs
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source, SymflopsError
 from tests.standalone import published
 
 SPEC = """language: 2

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from symflops.catalog.library import shipped, specs_in
 from symflops.emit.python.module import render
 from symflops.emit.python.printer import PythonPrinter
 from symflops.lower.names import LONGEST_NAME
+from symflops.read.spec_files import shipped, specs_in
 from tests.sampling import sampled
 from tests.shipped import load
 

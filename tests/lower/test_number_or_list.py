@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from symflops.api import Model, load
-from symflops.diagnostics.findings import SymflopsError
+from symflops.support.findings import SymflopsError
 from tests.standalone import published
 
 SPEC = """

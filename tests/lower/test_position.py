@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from symflops.api import Model
-from symflops.diagnostics.findings import SymflopsError
+from symflops.support.findings import SymflopsError
 from tests.shipped import load
 from tests.standalone import published
 

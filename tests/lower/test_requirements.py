@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from symflops.api import Model, load
-from symflops.catalog.library import SpecFile
 from symflops.compiler import Goal
-from symflops.diagnostics.findings import Source, SymflopsError
-from symflops.frontend.read import read
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source, SymflopsError
 
 HEAD = """language: 2
 name: small

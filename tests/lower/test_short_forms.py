@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from symflops.algebra.polynomial import Polynomial
+from symflops.formula.formula import Apply, Bracket, Formula, TallyOf, evaluate, operators, symbols, walk
+from symflops.formula.polynomial import Polynomial
+from symflops.formula.table import ConfigError
+from symflops.ir.program import Program
 from symflops.lower.formulas import Formulas
-from symflops.model.evaluate import ConfigError
-from symflops.model.formula import Apply, Bracket, Formula, TallyOf, evaluate, operators, symbols, walk
-from symflops.model.program import Program
 from tests import shipped
 from tests.sampling import sampled
 

@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from symflops.api import Model
-from symflops.catalog.library import SpecFile, find_spec
-from symflops.diagnostics.findings import Source, SpecError, SymflopsError
-from symflops.frontend.read import read
-from symflops.model.regime import Adapter, Recompute, Regime
-from symflops.runtime.classes import class_in
-from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.witness.bench import NAMES
-from symflops.witness.classes import in_evaluation
-from symflops.witness.records import verify_record
+from symflops.evaluate.classes import class_in
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.ir.regime import Adapter, Recompute, Regime
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile, find_spec
+from symflops.support.findings import Source, SpecError, SymflopsError
+from symflops.verify.bench import NAMES
+from symflops.verify.classes import in_evaluation
+from symflops.verify.records import verify_record
 from tests.mutation.mutants import Mutant, mutants
 from tests.mutation.trees import tree_of, written
-from tests.witness.random_regimes import derived_of
-from tests.witness.variations import judged, rows_of
+from tests.verify.random_regimes import derived_of
+from tests.verify.variations import judged, rows_of
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = ROOT / "tests" / "data" / "truth"

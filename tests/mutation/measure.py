@@ -18,16 +18,16 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from symflops.catalog.library import find_spec
-from symflops.diagnostics.findings import SymflopsError
-from symflops.model.regime import Recompute
-from symflops.witness.bench import Choice
-from symflops.witness.cases import LiveCase, cases_of
-from symflops.witness.counting import starred
+from symflops.ir.regime import Recompute
+from symflops.read.spec_files import find_spec
+from symflops.support.findings import SymflopsError
+from symflops.verify.bench import Choice
+from symflops.verify.cases import LiveCase, cases_of
+from symflops.verify.counting import starred
 from tests.mutation.catching import PARTIAL, RANK, Subject, alone, useful
 from tests.mutation.test_specs import listed
 from tests.mutation.trees import written
-from tests.witness.random_regimes import RandomBench
+from tests.verify.random_regimes import RandomBench
 
 ADAPTED = "*_proj"
 RECORDS = Path(__file__).parent / "records.json"

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from symflops.catalog.library import find_spec
+from symflops.read.spec_files import find_spec
 from tests.mutation.catching import SPECS, Subject, subject
 from tests.sampling import NIGHTLY, amount, sampled
 

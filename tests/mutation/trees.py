@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
-from symflops.diagnostics.findings import Source
-from symflops.syntax.yaml_nodes import Mapping, Node, Scalar, read_yaml
+from symflops.read.yaml_nodes import Mapping, Node, Scalar, read_yaml
+from symflops.support.findings import Source
 
 PLAIN = re.compile(r"[A-Za-z0-9_.+*/()<>=% -]*[A-Za-z0-9_.+*/()]\Z")
 

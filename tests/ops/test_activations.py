@@ -8,12 +8,12 @@ import pytest
 from transformers.activations import ACT2CLS, ACT2FN
 
 from symflops.api import Model
-from symflops.catalog.library import SpecFile
-from symflops.diagnostics.findings import Source
-from symflops.frontend.read import read
-from symflops.frontend.regimes import read_regime
+from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.ops.activation import LEARNED
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.read.read import read
+from symflops.read.regimes import read_regime
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source
 from tests.shipped import load
 
 SPEC = """

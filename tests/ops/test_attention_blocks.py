@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from symflops.api import load
-from symflops.diagnostics.findings import SpecError
-from symflops.runtime.batch import BatchError
+from symflops.evaluate.batch import BatchError
+from symflops.support.findings import SpecError
 
 HEAD = """language: 2
 name: small

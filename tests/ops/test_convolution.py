@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from symflops.api import load
-from symflops.diagnostics.findings import SpecError
-from symflops.model.nodes import walk
-from symflops.model.regime import Regime
-from symflops.runtime.parameters import instances_of
+from symflops.evaluate.parameters import instances_of
+from symflops.ir.nodes import walk
+from symflops.ir.regime import Regime
+from symflops.support.findings import SpecError
 
 CASES = (
     {"kernel": [3], "n": [11]},

@@ -20,15 +20,15 @@ from hypothesis import HealthCheck, given, strategies as st
 from ruamel.yaml import YAML
 
 from symflops.api import CONVENTIONS, Model
-from symflops.catalog.library import SpecFile
-from symflops.diagnostics.findings import Source
-from symflops.frontend.fields import GROUP, REPEAT
-from symflops.frontend.read import read
-from symflops.model.convention import Convention
+from symflops.evaluate.batch import BatchError
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.ir.convention import Convention
 from symflops.ops.fields import COMMON
 from symflops.ops.table import KINDS
-from symflops.runtime.batch import BatchError
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.read.field_tables import GROUP, REPEAT
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source
 from tests.sampling import draws
 from tests.standalone import figures, published
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from symflops.api import Model
-from symflops.catalog.library import SpecFile
-from symflops.commands.check import findings
-from symflops.diagnostics.findings import Source, SpecError
-from symflops.frontend.read import read
-from symflops.model.regime import Regime
+from symflops.cli.actions.check import findings
+from symflops.ir.regime import Regime
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source, SpecError
 
 LINEAR_ATTENTION = """language: 2
 name: linear_attention

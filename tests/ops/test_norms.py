@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from symflops.build.build import build
 from symflops.derive.derive import derive
-from symflops.diagnostics.findings import Source
-from symflops.frontend.read import read
+from symflops.ir.convention import Convention
+from symflops.ir.regime import Regime
 from symflops.lower.lower import lower
-from symflops.model.convention import Convention
-from symflops.model.regime import Regime
+from symflops.read.read import read
+from symflops.support.findings import Source
 
 SPEC = """
 language: 2

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from symflops.api import Model, load
-from symflops.catalog.library import SpecFile
-from symflops.diagnostics.findings import Source, SymflopsError
-from symflops.frontend.read import read
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source, SymflopsError
 
 CLASS_TOKEN = """language: 2
 name: class_token

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from symflops.api import Model
-from symflops.catalog.library import SpecFile
-from symflops.diagnostics.findings import Source, SpecError
-from symflops.frontend.read import read
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source, SpecError
 
 SPEC = """
 language: 2

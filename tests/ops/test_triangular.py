@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from symflops.api import Model
-from symflops.catalog.library import SpecFile
-from symflops.diagnostics.findings import Source, SpecError
-from symflops.frontend.read import read
-from symflops.model.regime import Regime
+from symflops.ir.regime import Regime
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source, SpecError
 
 TEXT = """language: 2
 name: systems

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from symflops.api import CONVENTIONS, Model
-from symflops.catalog.library import SpecFile
-from symflops.diagnostics.findings import Source, SpecError, SymflopsError
 from symflops.emit.python.module import render
-from symflops.frontend.read import read
-from symflops.model.formula import Formula, evaluate as value_of
-from symflops.model.index_sets import PADDED
-from symflops.model.patterns import any_matches
-from symflops.model.program import Program
-from symflops.model.regime import Regime
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.formula.formula import Formula, evaluate as value_of
+from symflops.ir.index_sets import PADDED
+from symflops.ir.patterns import any_matches
+from symflops.ir.program import Program
+from symflops.ir.regime import Regime
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source, SpecError, SymflopsError
 from tests.standalone import alone, figures, sizes_for
 
 from .interpreter import Result

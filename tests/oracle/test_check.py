@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, strategies as st
 
 from symflops.api import Model
-from symflops.catalog.library import SpecFile
-from symflops.commands.check import findings
+from symflops.cli.actions.check import findings
 from symflops.compiler import Goal
-from symflops.diagnostics.findings import Source, SpecError
-from symflops.frontend.read import read
-from symflops.model.evaluate import ConfigError
-from symflops.runtime.batch import BatchError
-from tests.diagnostics.plain import unplain
+from symflops.evaluate.batch import BatchError
+from symflops.formula.table import ConfigError
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import Source, SpecError
 from tests.sampling import draws
+from tests.support.plain import unplain
 
 from .interpreter import run
 from .specs import Case, _config, make_case, to_yaml

@@ -26,7 +26,7 @@ NEEDS, LIVES, ITERATIONS = "symflops.derive.analyses", "symflops.derive.analyses
 DERIVE, LOWER = "symflops.derive.derive", "symflops.lower.lower"
 AMOUNTS, MOMENTS = "symflops.lower.moments:Amounts", "symflops.lower.moments:Moments"
 COPIES, PARAMETERS = "symflops.derive.analyses:Copies", "symflops.lower.parameters:Parameters.measure"
-TRUTH, SPARSE, POLYNOMIAL = "symflops.algebra.truth:Truth", "symflops.algebra.sparse:Poly", "symflops.algebra.polynomial"
+TRUTH, SPARSE, POLYNOMIAL = "symflops.formula.truth:Truth", "symflops.formula.sparse:Poly", "symflops.formula.polynomial"
 
 
 def edit(name: str, old: str, new: str) -> Fault:
@@ -151,20 +151,20 @@ FAULTS: dict[str, Fault] = {
     "work once is taken per sample": edit(
         f"{MOMENTS}.vector", "Key(items, monomial, padded", "Key('samples' if items == 'once' else items, monomial, padded"
     ),
-    "a causal mask leaves the diagonal out": edit("symflops.algebra.masks:triangle", "length + 1", "length - 1"),
-    "a causal mask starts at the first key": edit("symflops.algebra.masks:causal", "triangle(Excess(keys - queries))", "0"),
+    "a causal mask leaves the diagonal out": edit("symflops.formula.masks:triangle", "length + 1", "length - 1"),
+    "a causal mask starts at the first key": edit("symflops.formula.masks:causal", "triangle(Excess(keys - queries))", "0"),
     # algebra
     "or adds": edit(f"{TRUTH}.__or__", ".plus(self & other, -1)", ""),
-    "and of sums keeps one product": edit("symflops.algebra.truth:_both", "terms.get(product, 0) + a * b", "a * b"),
+    "and of sums keeps one product": edit("symflops.formula.truth:_both", "terms.get(product, 0) + a * b", "a * b"),
     "not is yes": edit(f"{TRUTH}.__invert__", "YES.plus(self, -1)", "YES"),
     "a choice forgets what is otherwise": edit(f"{TRUTH}.choose", ".plus(~self & otherwise)", ""),
-    "of two bounds the lower holds": edit("symflops.algebra.truth:join", "max(bounds", "min(bounds"),
+    "of two bounds the lower holds": edit("symflops.formula.truth:join", "max(bounds", "min(bounds"),
     "a product of sums keeps one term": edit(f"{SPARSE}.__mul__", "terms.get(monomial, 0) + a * b", "a * b"),
     "a sum keeps one term": edit(f"{SPARSE}.summed", "terms.get(monomial, 0) + factor", "factor"),
     "squares are lost": edit(f"{POLYNOMIAL}:Polynomial.product", "1 if is_bracket(a) else e", "1"),
     "a bracket is absorbed by a wider count": edit(f"{POLYNOMIAL}:_implies", "slack >= 0", "slack >= -1"),
     "common factors are lost": edit(
-        "symflops.model.polynomials:FormulaWriter.group", "Prod((*factors_of(outside), rest))", "rest"
+        "symflops.formula.factoring:FormulaWriter.group", "Prod((*factors_of(outside), rest))", "rest"
     ),
 }
 

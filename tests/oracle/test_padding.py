@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from ruamel.yaml import YAML
 
-from symflops.diagnostics.findings import SymflopsError
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.support.findings import SymflopsError
 from tests.sampling import draws, sampled
 from tests.standalone import published
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from ruamel.yaml import YAML
 
-from symflops.diagnostics.findings import SymflopsError
-from symflops.runtime.batch import BatchError
-from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.evaluate.batch import BatchError
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.support.findings import SymflopsError
 from tests.sampling import draws, sampled
 from tests.standalone import published
 

@@ -12,15 +12,15 @@ from typing import Any
 import torch
 
 from symflops.api import Model
-from symflops.model.index_sets import SAMPLES
-from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.parameters import instances_of, parameter_differences
-from symflops.witness.bench import Choice
-from symflops.witness.cases import LiveCase
-from symflops.witness.counting import Figure
-from symflops.witness.live import parameters_of, run
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.parameters import instances_of, parameter_differences
+from symflops.ir.index_sets import SAMPLES
+from symflops.verify.bench import Choice
+from symflops.verify.cases import LiveCase
+from symflops.verify.counting import Figure
+from symflops.verify.live import parameters_of, run
 from tests.papers.cases import Sample
-from tests.witness.random_regimes import Outcome, RandomBench, derived_of, regime_of_choice
+from tests.verify.random_regimes import Outcome, RandomBench, derived_of, regime_of_choice
 
 
 class PaperBench(RandomBench):

@@ -8,9 +8,9 @@ from random import Random
 import pytest
 
 from symflops.api import Model, load
-from symflops.catalog.library import shipped, specs_in
-from symflops.commands.generate import output_of
-from symflops.witness.bench import Choice
+from symflops.cli.actions.generate import output_of
+from symflops.read.spec_files import shipped, specs_in
+from symflops.verify.bench import Choice
 from tests.papers.bench import PaperBench
 from tests.papers.test_papers import NAMES as WITNESSES
 from tests.sampling import amount, sampled

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from hypothesis import given, strategies as st
 from sympy import Symbol
 
-from symflops.model import patterns
-from symflops.model.patterns import Path, any_matches, is_selector
+from symflops.ir import patterns
+from symflops.ir.patterns import Path, any_matches, is_selector
 
 WORDS = st.lists(st.sampled_from(["a", "b", "ab", "aab", "weight", "x_1", ""]), min_size=1, max_size=8)
 GLOBS = st.lists(st.sampled_from(["*", "a", "b*", "*a*", "a?", "[ab]*", "[!a]", "weight", "**", "*_*", ""]), min_size=1, max_size=6)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from symflops.model.format import FormatError
-from symflops.model.formula import evaluate
-from symflops.model.serialise import document_of, program_of, text_of
-from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.stored import stored_of
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.stored import stored_of
+from symflops.formula.formula import evaluate
+from symflops.ir.format import FormatError
+from symflops.ir.serialise import document_of, program_of, text_of
 from tests.sampling import sampled
 
 ROOT = Path(__file__).resolve().parents[2]

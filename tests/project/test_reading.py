@@ -1,4 +1,4 @@
-"""Every read of the package is bounded: it goes through ``symflops/system/reading.py``, or is listed here with its reason."""
+"""Every read of the package is bounded: it goes through ``symflops/support/reading.py``, or is listed here with its reason."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from symflops.diagnostics.errors import SymflopsError
-from symflops.system.reading import MOST_BYTES, fits, read_bytes, read_json, read_own
+from symflops.support.errors import SymflopsError
+from symflops.support.reading import MOST_BYTES, fits, read_bytes, read_json, read_own
 
 PACKAGE = Path(__file__).resolve().parents[2] / "symflops"
-READING = "system/reading.py"
+READING = "support/reading.py"
 READS = {"open", "fdopen", "read_text", "read_bytes", "load", "loads", "safe_load", "reader", "DictReader", "loadtxt", "mmap"}
 MODULES = {"json", "yaml", "pickle", "csv", "np", "numpy", "torch", "marshal", "tomllib", "os", "io"}
 REASONS = {
@@ -20,39 +20,39 @@ REASONS = {
     ("draft/prove/census.py", "entry_of"): "copies what is in memory",
     ("cli/main.py", "_told"): "opens the null device",
     ("cli/terminal.py", "__enter__"): "opens the null device",
-    ("commands/new.py", "spec_text"): "parses a text that was read with a limit",
+    ("cli/actions/new.py", "spec_text"): "parses a text that was read with a limit",
     ("cli/mfu.py", "summed"): "parses a text that was read with a limit",
     ("cli/generate.py", "causes"): "parses a text that was printed just now",
     ("cli/render.py", "typeset"): "the PDF that TeX has just made of a page",
-    ("catalog/cache.py", "kept"): "parses the header of an entry of the user's own",
-    ("catalog/cache.py", "read"): "parses an entry of the user's own, whose digest is right",
-    ("catalog/local.py", "_rows"): "parses an entry of the user's own, whose digest is right",
-    ("catalog/catalog.py", "program"): "a stored program",
-    ("catalog/catalog.py", "_parsed"): "a stored program",
-    ("catalog/catalog.py", "changed"): "a spec of the package",
-    ("catalog/catalog.py", "catalogs"): "a catalog",
-    ("devices/peaks.py", "_rows"): "a table of the package",
-    ("diagnostics/codes.py", "kinds"): "a page of the package",
-    ("emit/html/resources.py", "files"): "assets of the package",
-    ("emit/html/resources.py", "within"): "assets of the package",
-    ("emit/html/resources.py", "style"): "assets of the package",
-    ("emit/html/resources.py", "font"): "assets of the package",
-    ("system/digests.py", "package_digest"): "files of the package",
+    ("library/cache.py", "kept"): "parses the header of an entry of the user's own",
+    ("library/cache.py", "read"): "parses an entry of the user's own, whose digest is right",
+    ("library/local.py", "_rows"): "parses an entry of the user's own, whose digest is right",
+    ("library/catalog.py", "program"): "a stored program",
+    ("library/catalog.py", "_parsed"): "a stored program",
+    ("library/catalog.py", "changed"): "a spec of the package",
+    ("library/catalog.py", "catalogs"): "a catalog",
+    ("training/devices/peaks.py", "_rows"): "a table of the package",
+    ("support/codes.py", "kinds"): "a page of the package",
+    ("cli/actions/site_resources.py", "files"): "assets of the package",
+    ("cli/actions/site_resources.py", "within"): "assets of the package",
+    ("cli/actions/site_resources.py", "style"): "assets of the package",
+    ("cli/actions/site_resources.py", "font"): "assets of the package",
+    ("support/digests.py", "package_digest"): "files of the package",
     ("generated/__init__.py", "exec_module"): "a stored program of the package itself",
-    ("system/files.py", "replace"): "opens a new file to write it",
-    ("system/files.py", "locked"): "opens a lock and reads nothing",
-    ("system/workers.py", "applied"): "what a process of our own sends",
-    ("system/workers.py", "work"): "what the process that started this one sends",
+    ("support/files.py", "replace"): "opens a new file to write it",
+    ("support/files.py", "locked"): "opens a lock and reads nothing",
+    ("support/workers.py", "applied"): "what a process of our own sends",
+    ("support/workers.py", "work"): "what the process that started this one sends",
     ("draft/worker.py", "memory_of"): "a line of the system's own",
-    ("live/background.py", "_ended"): "what a process of our own sends",
-    ("live/background.py", "main"): "what the process that started this one sends",
-    ("live/proof.py", "proof"): "what a process of our own sends, or an entry of the user's own",
-    ("live/proof.py", "main"): "what the process that started this one sends",
-    ("specialise/assumed.py", "_value"): "parses a word of the command line",
-    ("witness/verdicts.py", "_known"): "parses an entry of the user's own, whose digest is right",
-    ("witness/census/summary.py", "default"): "copies what is in memory",
-    ("witness/census/take.py", "saved"): "copies what is in memory",
-    ("witness/census/take.py", "quiet"): "opens the null device",
+    ("training/introspect/background.py", "_ended"): "what a process of our own sends",
+    ("training/introspect/background.py", "main"): "what the process that started this one sends",
+    ("training/introspect/proof.py", "proof"): "what a process of our own sends, or an entry of the user's own",
+    ("training/introspect/proof.py", "main"): "what the process that started this one sends",
+    ("evaluate/assumed.py", "_value"): "parses a word of the command line",
+    ("verify/verdicts.py", "_known"): "parses an entry of the user's own, whose digest is right",
+    ("verify/census/summary.py", "default"): "copies what is in memory",
+    ("verify/census/take.py", "saved"): "copies what is in memory",
+    ("verify/census/take.py", "quiet"): "opens the null device",
 }
 
 
@@ -88,12 +88,12 @@ def found():
 
 
 def test_every_read_is_bounded_or_has_a_reason(found):
-    assert found - REASONS.keys() == set(), "read through symflops/system/reading.py"
+    assert found - REASONS.keys() == set(), "read through symflops/support/reading.py"
 
 
 def test_every_reason_is_of_a_read(found):
     """``catalog`` changes: what is listed there may be gone."""
-    assert {key for key in REASONS.keys() - found if not key[0].startswith("catalog/")} == set()
+    assert {key for key in REASONS.keys() - found if not key[0].startswith("library/")} == set()
 
 
 @pytest.mark.parametrize("call", ["open(p)", "Path(p).open()", "p.read_text()", "p.read_bytes()", "json.load(f)", "json.loads(t)", "yaml.load(t)", "csv.reader(f)", "os.open(p, 0)"])

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import symflops
-from symflops.model.regime import Recompute, Regime
+from symflops.ir.regime import Recompute, Regime
 from tests.sampling import sampled
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,7 +76,7 @@ def test_visits_are_linear_in_operators_and_streams(scale, family):
 
 def test_a_walk_in_a_walk_is_found():
     def quadratic(count):
-        return lambda: [symflops.model.patterns.Path(("a",)).join(str(n)) for n in range(count) for _ in range(count)]
+        return lambda: [symflops.ir.patterns.Path(("a",)).join(str(n)) for n in range(count) for _ in range(count)]
 
     assert steep_lines([visits(quadratic(count)) for count in (10, 20, 40)])
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from symflops import __version__
-from symflops.catalog.library import find_spec
-from symflops.commands.generate import output_of
+from symflops.cli.actions.generate import output_of
+from symflops.read.spec_files import find_spec
 
 ROOT = Path(__file__).resolve().parents[2]
 BATCH = '{"latent": [4096], "prompt": [256]}'

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from symflops.diagnostics.findings import SymflopsError
 from symflops.draft.fit.symbols import fresh, value_at
 from symflops.draft.vary.slots import is_whole
+from symflops.support.findings import SymflopsError
 
 
 @dataclass(frozen=True, slots=True)

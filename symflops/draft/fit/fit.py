@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from symflops.draft.fit.formula import Formula, Monomial, Vector, merge, number, products, symbol, words
+from symflops.draft.fit.monomials import monomial, sum_of_monomials, triple
 from symflops.draft.fit.rounding import Rounding
-from symflops.draft.fit.sums import monomial, sum_of_monomials, triple
 
 FEW_SYMBOLS = 16
 

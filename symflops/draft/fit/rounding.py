@@ -9,7 +9,7 @@ from itertools import combinations, combinations_with_replacement
 from math import gcd
 
 from symflops.draft.fit.formula import Formula, Vector, affine, bracket, number, powers, product, products, ratio, symbol, words
-from symflops.draft.fit.sums import pair_of
+from symflops.draft.fit.monomials import pair_of
 
 DIVISORS = (2, 3, 4, 8, 14, 16, 32)
 MOST_PAIRED = 60

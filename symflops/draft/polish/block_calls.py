@@ -8,7 +8,7 @@ from typing import Any
 
 from symflops.draft.polish.block_patterns import Pattern, Step, Value, steps_of
 from symflops.draft.polish.entries import kept_by, needed_later
-from symflops.draft.polish.sums import multiple, substitute, sum_of
+from symflops.draft.polish.equal_products import multiple, substitute, sum_of
 
 FEWEST = 2  # entries that a call replaces
 AFTER = ("gate", "add_to")  # fields by which a call, like an operator, says what happens to its result

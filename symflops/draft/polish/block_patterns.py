@@ -10,11 +10,11 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from symflops.catalog.library import read_source
 from symflops.draft.polish.entries import BOOLEANS, REFERENCES
-from symflops.draft.polish.sums import Substitution, parsed
-from symflops.frontend.entry_paths import HERE
-from symflops.syntax.yaml_nodes import Mapping as MappingNode, Scalar, Sequence as SequenceNode, read_yaml
+from symflops.draft.polish.equal_products import Substitution, parsed
+from symflops.read.entry_paths import HERE
+from symflops.read.spec_files import read_source
+from symflops.read.yaml_nodes import Mapping as MappingNode, Scalar, Sequence as SequenceNode, read_yaml
 
 MOST_SETTINGS = 8  # of one block's switches: each is a pattern
 Value = tuple[str, int]  # a name, and how often it was bound before

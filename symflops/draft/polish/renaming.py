@@ -11,7 +11,7 @@ from typing import Any
 
 from symflops.draft.fit.symbols import fresh
 from symflops.draft.polish.entries import REFERENCES, carried, count, flat, made, operands, rename, results
-from symflops.draft.write.document import Document
+from symflops.draft.write.draft_document import Document
 from symflops.draft.write.yaml_text import quoted
 
 WORD = re.compile(r"[A-Za-z_]\w*")

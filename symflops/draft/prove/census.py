@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any
 
 from symflops.draft.limits import attempt
-from symflops.draft.prove.fields import FieldSurvey
-from symflops.model.spec import Spec
-from symflops.records.census import SCHEMA, spec_digest
-from symflops.runtime.classes import admitted, kind_of, related, texts_in, values_at
-from symflops.witness.census.fields import value_at
-from symflops.witness.census.summary import beside, guard, left_out, made_from, open_to_words, values_of
-from symflops.witness.census.survey import EXACT, NONE, REFUSED, WRONG, Row, plain_lists
-from symflops.witness.census.take import text_of
+from symflops.draft.prove.vary_fields import FieldSurvey
+from symflops.evaluate.classes import admitted, kind_of, related, texts_in, values_at
+from symflops.ir.spec import Spec
+from symflops.library.records.census import SCHEMA, spec_digest
+from symflops.verify.census.fields import value_at
+from symflops.verify.census.summary import beside, guard, left_out, made_from, open_to_words, values_of
+from symflops.verify.census.survey import EXACT, NONE, REFUSED, WRONG, Row, plain_lists
+from symflops.verify.census.take import text_of
 
 Entry = dict[str, Any]
 SHOWN = 6

@@ -10,7 +10,7 @@ from symflops.draft.prove.points import batch_of, within_time
 from symflops.draft.prove.prove import Proof, Prover
 from symflops.draft.study import HOLD_OUTS, Study
 from symflops.draft.vary.variables import State, well_formed
-from symflops.draft.write.document import Document
+from symflops.draft.write.draft_document import Document
 
 ATTEMPTS = 480
 SHARES = (0.8, 0.5, 0.3)  # of the variables, in turn; then few, if the module refuses most of what moves together

@@ -7,7 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from symflops.diagnostics.findings import SymflopsError
 from symflops.draft.fit.symbols import value_at
 from symflops.draft.limits import MOST_SECONDS, TooLongError, attempt, within
 from symflops.draft.prove.prove import DEFAULTS, FULL, GIVEN, PUBLISHED, Parameters, Proof, Prover, first_line, measured
@@ -17,7 +16,8 @@ from symflops.draft.trace.subject import Subject, class_of, completed, full_conf
 from symflops.draft.vary.sequences import number_at, tokens_in
 from symflops.draft.vary.slots import Slot, applied, is_whole
 from symflops.draft.vary.variables import State, Variable
-from symflops.draft.write.document import Document
+from symflops.draft.write.draft_document import Document
+from symflops.support.findings import SymflopsError
 
 AFFORDABLE = 60.0  # seconds for a run at the class's own defaults
 

@@ -9,21 +9,21 @@ from random import Random
 from typing import Any
 
 from symflops.api import Model
-from symflops.catalog.library import SpecFile, roots, specs_in
 from symflops.compiler import Memo
-from symflops.diagnostics.findings import Source, SymflopsError
 from symflops.draft.limits import attempt
 from symflops.draft.prove.regimes import SINGLE, regimes_of, single_of, training
 from symflops.draft.trace import gate
 from symflops.draft.trace.subject import Subject, full_config, summed
 from symflops.draft.trace.tape import answering
-from symflops.frontend.read import read
-from symflops.model.program import Program
-from symflops.model.regime import Regime
-from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.parameters import Shape, instances_of, parameter_differences
-from symflops.witness.live import parameters_of
-from symflops.witness.tensors import needed
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.parameters import Shape, instances_of, parameter_differences
+from symflops.ir.program import Program
+from symflops.ir.regime import Regime
+from symflops.read.read import read
+from symflops.read.spec_files import SpecFile, roots, specs_in
+from symflops.support.findings import Source, SymflopsError
+from symflops.verify.live import parameters_of
+from symflops.verify.tensors import needed
 
 NO_MEMORY = ("allocate memory", "could not create a primitive")  # as PyTorch's allocator and oneDNN say it
 DRAWN, GIVEN, PUBLISHED, DEFAULTS, VALUES, TOGETHER = "drawn", "given", "published", "defaults", "values", "together"

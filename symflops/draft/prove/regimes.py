@@ -9,9 +9,9 @@ from random import Random
 from typing import Any
 
 from symflops.draft.sample.family import starred
-from symflops.model.regime import Adapter, Regime
-from symflops.witness.bench import NAMES, adapted
-from symflops.witness.tensors import needed
+from symflops.ir.regime import Adapter, Regime
+from symflops.verify.bench import NAMES, adapted
+from symflops.verify.tensors import needed
 
 SHARES = (0.15, 0.5)  # of the parameters that train
 RANK = 4

@@ -7,12 +7,12 @@ from random import Random
 from typing import Any
 
 from symflops.draft.prove.census import Entry, keep, outside
-from symflops.draft.prove.fields import FieldSurvey, with_values
 from symflops.draft.prove.prove import TOGETHER, Proof
-from symflops.runtime.classes import kind_of
-from symflops.witness.census.fields import value_at
-from symflops.witness.census.survey import EXACT, NONE, REFUSED, WRONG, plain_lists
-from symflops.witness.census.variations import Changes
+from symflops.draft.prove.vary_fields import FieldSurvey, with_values
+from symflops.evaluate.classes import kind_of
+from symflops.verify.census.fields import value_at
+from symflops.verify.census.survey import EXACT, NONE, REFUSED, WRONG, plain_lists
+from symflops.verify.census.variations import Changes
 
 WANTED, DRAWS = 12, 48
 SWITCHES, NUMBERS = 0.5, 0.25  # how many of the fields change

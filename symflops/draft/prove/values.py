@@ -12,8 +12,8 @@ from symflops.draft.prove.prove import VALUES, Proof, Prover
 from symflops.draft.study import Study
 from symflops.draft.trace.subject import Subject
 from symflops.draft.trace.tape import taped
-from symflops.draft.write.document import Document
-from symflops.witness.tensors import needed
+from symflops.draft.write.draft_document import Document
+from symflops.verify.tensors import needed
 
 DRAWS = 3
 FEWEST_WORDS = 2

@@ -6,17 +6,17 @@ import time
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from symflops.diagnostics.findings import SymflopsError
 from symflops.draft.prove.census import admit, described_numbers, document_of, entry_of, holds_for, outside
-from symflops.draft.prove.fields import FieldSurvey
 from symflops.draft.prove.holdouts import drawn_proofs
 from symflops.draft.prove.points import default_proof, default_subject, given_proof, published_proof, study_of
 from symflops.draft.prove.prove import Proof, Prover, first_line, model_of
 from symflops.draft.prove.together import together
 from symflops.draft.prove.values import value_proofs
+from symflops.draft.prove.vary_fields import FieldSurvey
 from symflops.draft.study import Draft, Study
 from symflops.draft.trace.subject import Subject, class_of, full_config
-from symflops.draft.write.document import Document
+from symflops.draft.write.draft_document import Document
+from symflops.support.findings import SymflopsError
 
 DRAWING, VARYING = 0.2, 0.6  # of the time limit of a config, at least
 

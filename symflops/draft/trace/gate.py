@@ -8,13 +8,13 @@ from math import prod
 from random import Random
 from typing import Any
 
-from symflops.diagnostics.errors import SymflopsError
 from symflops.draft.limits import MOST_SECONDS, TooLongError, within
 from symflops.draft.trace.nodes import Node, Tape
 from symflops.draft.trace.subject import Subject, summed
 from symflops.draft.trace.tape import answering, taped
-from symflops.witness.counting import counter, plain_attention
-from symflops.witness.tensors import needed
+from symflops.support.errors import SymflopsError
+from symflops.verify.counting import counter, plain_attention
+from symflops.verify.tensors import needed
 
 SHARES = (0.02, 0.1, 0.4, 0.8)
 

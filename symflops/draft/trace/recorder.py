@@ -8,8 +8,8 @@ from math import prod
 from typing import Any
 
 from symflops.draft.trace.nodes import Node, Value
-from symflops.witness.counting import tensors_in
-from symflops.witness.tensors import needed
+from symflops.verify.counting import tensors_in
+from symflops.verify.tensors import needed
 
 ADDS = ("add", "add_", "sub", "sub_", "index_add", "index_add_", "scatter_add", "scatter_add_")
 NORMS = {

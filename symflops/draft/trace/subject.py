@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from symflops.diagnostics.findings import SymflopsError
-from symflops.witness.classes import built, checked, complete, config_class_of, member_of, module_of_file
-from symflops.witness.defaults import signature_of
-from symflops.witness.live import OPTIONS
-from symflops.witness.tensors import described, needed
+from symflops.support.findings import SymflopsError
+from symflops.verify.classes import built, checked, complete, config_class_of, member_of, module_of_file
+from symflops.verify.defaults import signature_of
+from symflops.verify.live import OPTIONS
+from symflops.verify.tensors import described, needed
 
 
 @dataclass(frozen=True, slots=True)

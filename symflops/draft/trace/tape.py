@@ -15,8 +15,8 @@ from unittest.mock import patch
 from symflops.draft.trace.nodes import Tape
 from symflops.draft.trace.recorder import Recorder, named_tensors
 from symflops.draft.trace.subject import Subject, summed
-from symflops.witness.counting import dispatching, following, plain_attention
-from symflops.witness.tensors import needed
+from symflops.verify.counting import dispatching, following, plain_attention
+from symflops.verify.tensors import needed
 
 
 def taped(subject: Subject) -> tuple[Any, dict[str, Any], Tape]:

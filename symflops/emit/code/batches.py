@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from symflops.emit.grouping import grouped
-from symflops.model.formula import Formula, Sym, symbols
-from symflops.model.index_sets import ONCE
-from symflops.model.program import Program
-from symflops.model.sums import Moment, Statistic
+from symflops.formula.formula import Formula, Sym, symbols
+from symflops.ir.batch import Moment, Statistic
+from symflops.ir.index_sets import ONCE
+from symflops.ir.program import Program
 
 StreamRow = tuple[str, str, tuple[str, ...], bool]
 

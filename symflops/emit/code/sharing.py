@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from typing import Generic, TypeVar
 
-from symflops.emit.code.printer import CodePrinter, Language
-from symflops.model.formula import Bracket, Formula, Num, Power, Sym, TallyOf, Text, brackets, parts, symbols, tallies, walk
-from symflops.model.program import Program
-from symflops.model.terms import is_negative, needed
+from symflops.emit.code.infix import CodePrinter, Language
+from symflops.formula.formula import Bracket, Formula, Num, Power, Sym, TallyOf, Text, brackets, parts, symbols, tallies, walk
+from symflops.formula.terms import is_negative
+from symflops.ir.closed_forms import needed
+from symflops.ir.program import Program
 
 T = TypeVar("T")
 LEAST = 8

@@ -11,7 +11,7 @@ from typing import Any
 
 import networkx
 
-from symflops.model.network import STEPS
+from symflops.ir.network import STEPS
 
 MOST = 30
 """The most boxes that read at a glance; the depth of modules in a picture follows from it."""

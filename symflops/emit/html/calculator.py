@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
-from symflops.analysis.typical_values import typical_batch
 from symflops.emit.page.sections_results import convention_doc
 from symflops.emit.python.printer import PythonPrinter
-from symflops.model.formula import symbols
-from symflops.model.program import Field, Program
-from symflops.model.sums import StreamInfo
-from symflops.model.verification import VerifiedCase
-from symflops.runtime.units import NAMES
+from symflops.evaluate.typical_values import typical_batch
+from symflops.evaluate.units import NAMES
+from symflops.formula.formula import symbols
+from symflops.ir.batch import StreamInfo
+from symflops.ir.program import Field, Program
+from symflops.ir.verification import VerifiedCase
 
 TIMES = " \u00d7 "
 

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from symflops.analysis.typical_values import default_sizes
 from symflops.emit.html.calculator import Setting, calculator
 from symflops.emit.html.curves import picture
 from symflops.emit.page.printing import PagePrinter
 from symflops.emit.page.tree import Bar, Block, Code, Document, Figure, Group, Line, Math, Plot, Section, Table, Words
 from symflops.emit.page.writing import math_text
 from symflops.emit.rendering import template
-from symflops.model.formula import evaluate
-from symflops.model.program import Program
+from symflops.evaluate.typical_values import default_sizes
+from symflops.formula.formula import evaluate
+from symflops.ir.program import Program
 
 FAMILIES = {
     "nn": "torch.nn", "language": "Language", "diffusion": "Diffusion", "vision": "Vision", "audio": "Audio",

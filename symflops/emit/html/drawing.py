@@ -21,7 +21,7 @@ WIDE = 960.0
 
 
 def drawing(graph: networkx.DiGraph) -> str:
-    """The picture (SVG) of a graph from :func:`symflops.model.network.network`; empty if it has fewer than two boxes."""
+    """The picture (SVG) of a graph from :func:`symflops.ir.network.network`; empty if it has fewer than two boxes."""
     found = _frame(*best(without_steps(graph)))
     return _svg(found, graph.name, "graph") if found else ""
 

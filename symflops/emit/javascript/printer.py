@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from symflops.emit.code.printer import ATOM, DENOMINATOR, SUM, UNARY, CodePrinter, Language
+from symflops.emit.code.infix import ATOM, DENOMINATOR, SUM, UNARY, CodePrinter, Language
 from symflops.emit.code.sharing import Row, Scope, Table, Use, columns_aligned, identifier, shared
 from symflops.emit.grouping import grouped
-from symflops.model.formula import ONE, ZERO, Apply, Bracket, Formula, Power, Sym, TallyOf
-from symflops.model.program import Amount, Field, Line, Program, RegimeLines, Tensor
+from symflops.formula.formula import ONE, ZERO, Apply, Bracket, Formula, Power, Sym, TallyOf
+from symflops.ir.program import Amount, Field, Line, Program, RegimeLines, Tensor
 
 WORDS = frozenset((
     "abstract", "arguments", "async", "await", "boolean", "break", "byte", "case", "catch", "char", "class", "const",

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from symflops.analysis.item_analysis import part_of
 from symflops.emit.code.batches import columns_of, lengths_in, stream_groups, stream_rows, summed
-from symflops.emit.code.printer import DENOMINATOR, UNARY, Fractions, denominators, in_whole_numbers
+from symflops.emit.code.infix import DENOMINATOR, UNARY, Fractions, denominators, in_whole_numbers
 from symflops.emit.code.sharing import Scope, letters_read
 from symflops.emit.javascript.printer import JAVASCRIPT, READ, JavaScriptPrinter, LengthsPrinter, name_of, work_context
 from symflops.emit.rendering import template
-from symflops.model.formula import Formula, Num
-from symflops.model.program import Field, Program
-from symflops.model.sums import BatchCondition, InnerLength, Moment, Statistic
-from symflops.model.verification import Verification
+from symflops.evaluate.item_analysis import part_of
+from symflops.formula.formula import Formula, Num
+from symflops.ir.batch import BatchCondition, InnerLength, Moment, Statistic
+from symflops.ir.program import Field, Program
+from symflops.ir.verification import Verification
 
 PRINT = LengthsPrinter()
 TEMPLATE = str.maketrans({"`": "\\`", "$": "\\$"})

@@ -28,8 +28,8 @@ from symflops.emit.page.tree import (
     Words,
 )
 from symflops.emit.page.writing import extent, head_text, math_text
-from symflops.model.program import Program
-from symflops.model.terms import sum_of
+from symflops.formula.terms import sum_of
+from symflops.ir.program import Program
 
 NARROW = 70.0  # points of a formula beyond which it may break in a cell
 TEXT, LINES = 345.0, 36  # points of a text's line, and lines of a table that fits on a page

@@ -28,10 +28,10 @@ from symflops.emit.page.tree import (
     Words,
 )
 from symflops.emit.page.writing import aligned, letter, plural, series
-from symflops.model.formula import Sym
-from symflops.model.program import Case, Program
-from symflops.model.verification import Verification, VerifiedCase
-from symflops.runtime.units import NAMES
+from symflops.evaluate.units import NAMES
+from symflops.formula.formula import Sym
+from symflops.ir.program import Case, Program
+from symflops.ir.verification import Verification, VerifiedCase
 
 
 class Shown:

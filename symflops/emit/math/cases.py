@@ -8,13 +8,13 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any, TypeVar
 
-from symflops.algebra.sparse import Factor, Monomial, Poly
 from symflops.emit.math.lines import fold, width
 from symflops.emit.math.printer import LatexPrinter
-from symflops.model.arrangements import negated
-from symflops.model.formula import MINUS, ONE, ZERO, Apply, Bracket, Formula, Num, Prod, Sum, Sym, TallyOf, Text, walk
-from symflops.model.polynomials import expanded
-from symflops.model.terms import Rewriting, factors_of, plus, product_of
+from symflops.formula.arrangements import negated
+from symflops.formula.factoring import expanded
+from symflops.formula.formula import MINUS, ONE, ZERO, Apply, Bracket, Formula, Num, Prod, Sum, Sym, TallyOf, Text, walk
+from symflops.formula.sparse import Factor, Monomial, Poly
+from symflops.formula.terms import Rewriting, factors_of, plus, product_of
 
 T = TypeVar("T")
 Conditions = tuple[tuple[Bracket, bool], ...]

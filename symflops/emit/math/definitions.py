@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from symflops.algebra.sparse import Factor, Monomial, Poly, ratio, reduced
 from symflops.emit.math.cases import joined, multiplied_out
 from symflops.emit.math.printer import letters
 from symflops.emit.math.shortest import COUNT, PART, ROUNDS, Measured, atoms, measured, normalised, plainer, shared, weight
-from symflops.model.formula import MINUS, Apply, Bracket, Formula, Sym, brackets, operators, symbols
-from symflops.model.program import Definition, Program
-from symflops.model.terms import Rewriting, plus, times
+from symflops.formula.formula import MINUS, Apply, Bracket, Formula, Sym, brackets, operators, symbols
+from symflops.formula.sparse import Factor, Monomial, Poly, ratio, reduced
+from symflops.formula.terms import Rewriting, plus, times
+from symflops.ir.program import Definition, Program
 
 LEAST, MOST = 14, 300  # operators of a form that needs no letters, and terms of one that is no formula for a paper
 TRIED, CASES, FEW = 8, 4, 5

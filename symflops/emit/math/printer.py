@@ -9,14 +9,14 @@ from fractions import Fraction
 from itertools import pairwise
 from math import prod
 
-from symflops.emit.code.printer import ATOM, PRODUCT, SUM, UNARY, Printer
+from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY, Printer
 from symflops.emit.math.lines import LINE, fold
-from symflops.model.formula import ONE, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, symbols
-from symflops.model.index_sets import ONCE, PADDED, SAMPLES
-from symflops.model.program import Program
-from symflops.model.sums import Moment, Statistic
-from symflops.model.terms import factors_of, is_negative
-from symflops.syntax.identifiers import latex_symbol
+from symflops.formula.formula import ONE, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, symbols
+from symflops.formula.identifiers import latex_symbol
+from symflops.formula.terms import factors_of, is_negative
+from symflops.ir.batch import Moment, Statistic
+from symflops.ir.index_sets import ONCE, PADDED, SAMPLES
+from symflops.ir.program import Program
 
 PLAIN = re.compile(r"[0-9]+|[A-Za-z](\^\{[0-9]+\})?")
 INDEX = "bjkstuvw"

@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import cache
 from itertools import permutations
 
-from symflops.algebra.sparse import Monomial, Poly, extracted, ratio
 from symflops.emit.math.cases import Rows, by_cases, multiplied_out
-from symflops.model.arrangements import negated
-from symflops.model.formula import (
+from symflops.formula.arrangements import negated
+from symflops.formula.factoring import Writer, expanded
+from symflops.formula.formula import (
     MINUS,
     ONE,
     ZERO,
@@ -29,9 +29,9 @@ from symflops.model.formula import (
     symbols,
     walk,
 )
-from symflops.model.polynomials import Writer, expanded
-from symflops.model.program import Program
-from symflops.model.terms import Rewriting, factors_of, is_negative, plus, product_of, times
+from symflops.formula.sparse import Monomial, Poly, extracted, ratio
+from symflops.formula.terms import Rewriting, factors_of, is_negative, plus, product_of, times
+from symflops.ir.program import Program
 
 LINE, ROW, CONDITION, TALLY = 3, 2, 3, 5
 """Operators that a definition, each of its cases, a condition in a form, and a sum over iterations are worth beside theirs."""

@@ -29,10 +29,11 @@ from symflops.emit.page.tree import (
 )
 from symflops.emit.page.types import FormGroup, Page
 from symflops.emit.page.writing import NONE, by_group, default, letter, math, names, series
-from symflops.model.formula import Formula, Sym, symbols as symbols_in
-from symflops.model.program import Definition, Field, Program, Tensor
-from symflops.model.sums import StreamInfo
-from symflops.model.terms import needed, plus, times
+from symflops.formula.formula import Formula, Sym, symbols as symbols_in
+from symflops.formula.terms import plus, times
+from symflops.ir.batch import StreamInfo
+from symflops.ir.closed_forms import needed
+from symflops.ir.program import Definition, Field, Program, Tensor
 
 PIECES = ("forms", "where", "symbols", "modules")
 

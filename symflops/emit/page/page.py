@@ -8,12 +8,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from symflops.analysis.growth import analysis
-from symflops.analysis.item_analysis import Analysis
-from symflops.analysis.number_ranges import blocks, folded, shared
-from symflops.analysis.step import inserted
-from symflops.analysis.typical_values import LevelLengths, default_sizes
-from symflops.analysis.worked_figures import Worked
 from symflops.emit.grouping import grouped
 from symflops.emit.math.abbreviations import with_plain_words
 from symflops.emit.math.definitions import in_counts, in_letters
@@ -32,11 +26,18 @@ from symflops.emit.page.types import (
     TensorRow,
 )
 from symflops.emit.page.writing import note_letter
-from symflops.model.formula import ZERO, Formula, Prod, evaluate, number, symbols
-from symflops.model.program import Case, GradientLine, Line, Program, RegimeLines, Tensor
-from symflops.model.sums import Layout, StreamInfo
-from symflops.model.terms import Rewriting, Terms, in_moments, plus, times
-from symflops.model.verification import Verification
+from symflops.evaluate.growth import analysis
+from symflops.evaluate.item_analysis import Analysis
+from symflops.evaluate.number_ranges import blocks, folded, shared
+from symflops.evaluate.step import inserted
+from symflops.evaluate.typical_values import LevelLengths, default_sizes
+from symflops.evaluate.worked_figures import Worked
+from symflops.formula.formula import ZERO, Formula, Prod, evaluate, number, symbols
+from symflops.formula.terms import Rewriting, Terms, plus, times
+from symflops.ir.batch import Layout, StreamInfo
+from symflops.ir.closed_forms import in_moments
+from symflops.ir.program import Case, GradientLine, Line, Program, RegimeLines, Tensor
+from symflops.ir.verification import Verification
 
 ASSUMED = "assumed"
 """The kind of a gradient whose cost a convention assumes."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from symflops.analysis.item_analysis import ORDER
-from symflops.diagnostics.errors import SymflopsError
+from symflops.evaluate.item_analysis import ORDER
+from symflops.support.errors import SymflopsError
 
 # distinguishable with colour blindness (Okabe and Ito)
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")

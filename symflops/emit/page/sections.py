@@ -7,8 +7,6 @@ from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 
-from symflops.analysis.item_analysis import FORWARD, Crossover, Growth
-from symflops.analysis.worked_figures import Worked
 from symflops.emit.math.printer import letters
 from symflops.emit.page.sections_against import section
 from symflops.emit.page.sections_growth import growth
@@ -18,7 +16,9 @@ from symflops.emit.page.sections_work import forms, passes, ratio
 from symflops.emit.page.tree import Block, Code, Column, Document, Fact, Figure, Link, Number, Paragraph, Section, Table, Words
 from symflops.emit.page.types import Page
 from symflops.emit.page.writing import letter, names, series
-from symflops.runtime.units import AS_SOURCE, MULTIPLY_ADD
+from symflops.evaluate.item_analysis import FORWARD, Crossover, Growth
+from symflops.evaluate.units import AS_SOURCE, MULTIPLY_ADD
+from symflops.evaluate.worked_figures import Worked
 
 INTRO = (
     " has, and how many floating-point operations one step of it takes, forward and backward. Everything follows from the"

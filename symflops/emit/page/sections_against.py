@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
-from symflops.algebra.sparse import Poly
-from symflops.analysis.item_analysis import BOTH, Against, Cause, Change, Figures, Point, crossover
 from symflops.emit.grouping import grouped
 from symflops.emit.math.printer import LatexPrinter
 from symflops.emit.page.sections_growth import LONGER
@@ -31,9 +29,11 @@ from symflops.emit.page.tree import (
     Words,
 )  # fmt: skip
 from symflops.emit.page.writing import NONE, is_short, letter, names, plural, root_lines, series
-from symflops.model.formula import ONE, Formula, Sym, symbols
-from symflops.model.polynomials import Writer, expanded
-from symflops.model.terms import plus, times
+from symflops.evaluate.item_analysis import BOTH, Against, Cause, Change, Figures, Point, crossover
+from symflops.formula.factoring import Writer, expanded
+from symflops.formula.formula import ONE, Formula, Sym, symbols
+from symflops.formula.sparse import Poly
+from symflops.formula.terms import plus, times
 
 SHOWN, EVERY, FAR = 10, 2, Fraction(1, 1000)
 """The most causes in a table, which of the lengths have a row, and the least ratio that three places tell."""

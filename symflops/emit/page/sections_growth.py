@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from symflops.analysis.item_analysis import Crossover, Growth, ItemAnalysis, Order, Orders
-from symflops.analysis.length_polynomials import Assumption, Unknown
-from symflops.analysis.step import OverLength
-from symflops.analysis.worked_figures import OneMore
 from symflops.emit.math.printer import LatexPrinter
 from symflops.emit.page.sections_work import fits
 from symflops.emit.page.tree import (
@@ -30,8 +26,12 @@ from symflops.emit.page.tree import (
 )
 from symflops.emit.page.types import Page
 from symflops.emit.page.writing import NONE, equals, is_short, letter, math, names, plural, root_lines, series, without_square
-from symflops.model.formula import ZERO, Formula, Power, Sym, symbols
-from symflops.model.polynomials import expanded
+from symflops.evaluate.item_analysis import Crossover, Growth, ItemAnalysis, Order, Orders
+from symflops.evaluate.length_polynomials import Assumption, Unknown
+from symflops.evaluate.step import OverLength
+from symflops.evaluate.worked_figures import OneMore
+from symflops.formula.factoring import expanded
+from symflops.formula.formula import ZERO, Formula, Power, Sym, symbols
 
 WORDS = {Fraction(0): "of one item", Fraction(1): "per token", Fraction(2): "per pair of tokens"}
 RELATIONS = {"multiple": " is a multiple of ", "equal": " = ", "at_least": r" \ge ", "at_most": r" \le "}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from symflops.analysis.typical_values import LevelLengths
 from symflops.emit.math.printer import INDEX, is_barred
 from symflops.emit.page.tree import (
     Block,
@@ -23,11 +22,12 @@ from symflops.emit.page.tree import (
 )
 from symflops.emit.page.types import Page
 from symflops.emit.page.writing import NONE, default, letter, math, names, series
-from symflops.model.formula import ZERO, Formula, Sum, Sym
-from symflops.model.index_sets import ONCE, SAMPLES
-from symflops.model.program import Program
-from symflops.model.sums import Moment, Statistic
-from symflops.model.terms import Rewriting
+from symflops.evaluate.typical_values import LevelLengths
+from symflops.formula.formula import ZERO, Formula, Sum, Sym
+from symflops.formula.terms import Rewriting
+from symflops.ir.batch import Moment, Statistic
+from symflops.ir.index_sets import ONCE, SAMPLES
+from symflops.ir.program import Program
 
 MOMENTS = (
     "The cost of one item is expanded in its lengths. Each distinct function of the lengths, summed over the items of the"

@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterator
 from fractions import Fraction
 
-from symflops.analysis.step import COUNTER, Inserted
-from symflops.analysis.worked_figures import Worked
 from symflops.emit.grouping import grouped
 from symflops.emit.page.tree import (
     Block,
@@ -30,11 +28,13 @@ from symflops.emit.page.tree import (
 )
 from symflops.emit.page.types import Page
 from symflops.emit.page.writing import NONE, by_group, ended, letter, listed, math, names, plural, series
-from symflops.frontend.reproduced import reproduced_by
-from symflops.model.formula import Formula, Sum, Sym
-from symflops.model.program import Program
-from symflops.model.verification import KnownInexact, Verification, VerifiedCase
-from symflops.runtime.units import AS_SOURCE, NAMES, TWICE_AS_HIGH
+from symflops.evaluate.step import COUNTER, Inserted
+from symflops.evaluate.units import AS_SOURCE, NAMES, TWICE_AS_HIGH
+from symflops.evaluate.worked_figures import Worked
+from symflops.formula.formula import Formula, Sum, Sym
+from symflops.ir.program import Program
+from symflops.ir.verification import KnownInexact, Verification, VerifiedCase
+from symflops.read.reproduced import reproduced_by
 
 CHANGES = (
     "What trains, what is adapted and what is recomputed changes the work of a step; a convention says what of it is counted."

@@ -29,10 +29,10 @@ from symflops.emit.page.tree import (
 )
 from symflops.emit.page.types import LONG, Cell, Form, FormGroup, Note, OperatorRow, Page, RegimePage, SumRow
 from symflops.emit.page.writing import NONE, by_group, ended, letter, names, numbered, plural, sentence, series
-from symflops.model.formula import ZERO, Formula, Sym, brackets, number
-from symflops.model.polynomials import expanded
-from symflops.model.terms import is_negative, times
-from symflops.runtime.units import AS_SOURCE, MULTIPLY_ADD, NAMES
+from symflops.evaluate.units import AS_SOURCE, MULTIPLY_ADD, NAMES
+from symflops.formula.factoring import expanded
+from symflops.formula.formula import ZERO, Formula, Sym, brackets, number
+from symflops.formula.terms import is_negative, times
 
 WIDEST = 1800.0
 """Points of the widest formula within a line."""

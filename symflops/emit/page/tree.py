@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from symflops.model.formula import Formula
+from symflops.formula.formula import Formula
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from symflops.analysis.item_analysis import Against, Analysis
-from symflops.analysis.step import Inserted
-from symflops.analysis.typical_values import LevelLengths
-from symflops.analysis.worked_figures import Worked
-from symflops.model.formula import Formula, symbols
-from symflops.model.program import Field, Program
-from symflops.model.sums import StreamInfo
-from symflops.model.terms import Terms
-from symflops.model.verification import Verification
-from symflops.runtime.units import NAMES
+from symflops.evaluate.item_analysis import Against, Analysis
+from symflops.evaluate.step import Inserted
+from symflops.evaluate.typical_values import LevelLengths
+from symflops.evaluate.units import NAMES
+from symflops.evaluate.worked_figures import Worked
+from symflops.formula.formula import Formula, symbols
+from symflops.formula.terms import Terms
+from symflops.ir.batch import StreamInfo
+from symflops.ir.program import Field, Program
+from symflops.ir.verification import Verification
 
 LONG = 24
 """Letters of a name beyond which a table shows the moments that it stands for."""

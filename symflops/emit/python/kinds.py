@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from symflops.algebra.sparse import Poly
-from symflops.analysis.item_analysis import ORDER, part_of
 from symflops.emit.grouping import grouped
 from symflops.emit.rendering import tuple_of
-from symflops.model.formula import ZERO, Bracket, Formula, symbols
-from symflops.model.polynomials import Writer, expanded
-from symflops.model.program import Line, Program
+from symflops.evaluate.item_analysis import ORDER, part_of
+from symflops.formula.factoring import Writer, expanded
+from symflops.formula.formula import ZERO, Bracket, Formula, symbols
+from symflops.formula.sparse import Poly
+from symflops.ir.program import Line, Program
 
 Form = tuple[tuple[str, Formula], ...]
 """A closed form: per amount, by its name, how much of it."""

@@ -13,9 +13,10 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
-from symflops.emit.code.printer import SUM
+from symflops.emit.code.infix import SUM
 from symflops.emit.code.sharing import Scope, identifier
 from symflops.emit.grouping import grouped
+from symflops.emit.python.batch_sums import Reader
 from symflops.emit.python.printer import (
     PYTHON,
     WIDTH,
@@ -31,14 +32,13 @@ from symflops.emit.python.printer import (
     statement_of,
     wrapped,
 )
-from symflops.emit.python.sums import Reader
 from symflops.emit.python.work import Work
 from symflops.emit.rendering import template, tuple_of, tuple_text
-from symflops.model.formula import ZERO, Num
-from symflops.model.polynomials import expanded
-from symflops.model.program import Field, Program
-from symflops.model.verification import Verification
-from symflops.runtime.units import AS_SOURCE
+from symflops.evaluate.units import AS_SOURCE
+from symflops.formula.factoring import expanded
+from symflops.formula.formula import ZERO, Num
+from symflops.ir.program import Field, Program
+from symflops.ir.verification import Verification
 
 TYPES = {"number": "int", "count": "int", "entries": "int", "position": "int", "flag": "bool", "text": "str"}
 

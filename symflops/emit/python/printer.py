@@ -17,10 +17,10 @@ from itertools import groupby
 from operator import index
 from typing import Any
 
-from symflops.emit.code.printer import ATOM, PRODUCT, SUM, UNARY, CodePrinter, Language
+from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY, CodePrinter, Language
 from symflops.emit.python.rows import CALLS, DIVISIONS
-from symflops.model.formula import ZERO, Apply, Bracket, Formula, Power, Sym, TallyOf
-from symflops.model.program import Field
+from symflops.formula.formula import ZERO, Apply, Bracket, Formula, Power, Sym, TallyOf
+from symflops.ir.program import Field
 
 WIDTH = 116
 """Letters of a line of a generated module, without its indent."""

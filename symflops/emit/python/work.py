@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from symflops.emit.code.printer import PRODUCT
+from symflops.emit.code.infix import PRODUCT
 from symflops.emit.code.sharing import Scope, named_parts
 from symflops.emit.python.kinds import Block, Form, Kinds, Row, Rows, cases, negated, one_of
 from symflops.emit.python.printer import PYTHON, WIDTH, filled, joined, statement
-from symflops.model.formula import ONE, Formula
-from symflops.model.polynomials import expanded
-from symflops.model.program import Amount, Program
+from symflops.formula.factoring import expanded
+from symflops.formula.formula import ONE, Formula
+from symflops.ir.program import Amount, Program
 
 
 class Work:

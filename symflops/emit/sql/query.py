@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from symflops.emit.code.printer import UNARY
+from symflops.emit.code.infix import UNARY
 from symflops.emit.sql.sums import ROW_BITS, Engine, Items, Rows, SqlPrinter, Total, bounds, told
-from symflops.model.formula import Apply, Bracket, Num, walk
+from symflops.formula.formula import Apply, Bracket, Num, walk
 
 NUMBER = "symflops_row"
 NARROW_BITS = 61  # of values on the way: a quotient adds its divisor once more

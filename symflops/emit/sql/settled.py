@@ -7,10 +7,10 @@ from fractions import Fraction
 from math import prod
 from typing import Any
 
-from symflops.diagnostics.errors import SymflopsError
-from symflops.model.evaluate import ELEMENTWISE, Formulas
-from symflops.model.formula import ONE, ZERO, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, evaluate, number, parts
-from symflops.model.terms import factors_of, product_of, sum_of
+from symflops.formula.formula import ONE, ZERO, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, evaluate, number, parts
+from symflops.formula.table import ELEMENTWISE, Formulas
+from symflops.formula.terms import factors_of, product_of, sum_of
+from symflops.support.errors import SymflopsError
 
 
 class Settling:

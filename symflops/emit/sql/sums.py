@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.code.printer import ATOM, PRODUCT, SUM, UNARY, Printer
+from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY, Printer
 from symflops.emit.sql.settled import is_natural
-from symflops.model.evaluate import Formulas
-from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Table, TallyOf, symbols
-from symflops.runtime.columnwise import Bound, Columnwise
-from symflops.system.digests import digest
+from symflops.evaluate.columnwise import Bound, Columnwise
+from symflops.formula.formula import Apply, Bracket, Formula, Num, Power, Table, TallyOf, symbols
+from symflops.formula.table import Formulas
+from symflops.support.digests import digest
+from symflops.support.errors import SymflopsError
 
 WIDE_BITS = 126
 """The bits of a whole number with 38 digits, which the wide type of each engine holds."""

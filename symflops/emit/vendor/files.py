@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from symflops.diagnostics.errors import SymflopsError
-from symflops.emit.code.printer import PRODUCT
+from symflops.emit.code.infix import PRODUCT
 from symflops.emit.code.sharing import Scope
 from symflops.emit.python.printer import folded
 from symflops.emit.rendering import template
@@ -27,10 +26,11 @@ from symflops.emit.vendor.sizes import (
 )
 from symflops.emit.vendor.sums import SUMS, statements, used
 from symflops.emit.vendor.targets import Target
-from symflops.model.formula import Formula
-from symflops.model.program import Program
-from symflops.runtime.classes import class_name
-from symflops.runtime.latents import whole_lengths
+from symflops.evaluate.classes import class_name
+from symflops.evaluate.latents import whole_lengths
+from symflops.formula.formula import Formula
+from symflops.ir.program import Program
+from symflops.support.errors import SymflopsError
 
 WIDTH = 84
 AMBIGUOUS = ("I = ", "O = ", "l = ")

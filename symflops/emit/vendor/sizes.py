@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from symflops.emit.code.printer import PRODUCT, Language
+from symflops.emit.code.infix import PRODUCT, Language
 from symflops.emit.code.sharing import Scope
 from symflops.emit.python.printer import PYTHON, ModulePrinter, NullList, each, source
 from symflops.emit.rendering import tuple_of, tuple_text
 from symflops.emit.vendor.targets import Target
-from symflops.model.formula import Formula, Num
-from symflops.model.program import Field, Program
-from symflops.model.terms import needed
-from symflops.runtime import latents
-from symflops.runtime.latent_inputs import Switched, latent_inputs
+from symflops.evaluate import latents
+from symflops.evaluate.latent_inputs import Switched, latent_inputs
+from symflops.formula.formula import Formula, Num
+from symflops.ir.closed_forms import needed
+from symflops.ir.program import Field, Program
 
 PRINT = ModulePrinter()
 READ = '''def _field(config, names, default, *null):
@@ -209,5 +209,5 @@ def latent_context(program: Program, reading: Reading, scope: Scope) -> dict[str
 
 
 def input_of(one: Switched) -> str:
-    """A further input as :func:`symflops.runtime.latents.latent_lengths` takes it."""
+    """A further input as :func:`symflops.evaluate.latents.latent_lengths` takes it."""
     return f'{tuple_of(one.names)}, "{one.layout}", {tuple_of(one.axes)}'

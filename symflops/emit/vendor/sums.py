@@ -8,16 +8,16 @@ from fractions import Fraction
 from functools import partial
 from math import prod
 
-from symflops.diagnostics.errors import SymflopsError
 from symflops.emit.code.batches import columns
-from symflops.emit.code.printer import UNARY
+from symflops.emit.code.infix import UNARY
+from symflops.emit.python.batch_sums import of_lists
 from symflops.emit.python.printer import ModulePrinter
-from symflops.emit.python.sums import of_lists
 from symflops.emit.vendor.targets import Feeds
-from symflops.model.formula import Formula, Num, Power, Prod, Sym
-from symflops.model.program import Program
-from symflops.model.sums import Moment, Statistic
-from symflops.runtime.latent_inputs import factors_of
+from symflops.evaluate.latent_inputs import factors_of
+from symflops.formula.formula import Formula, Num, Power, Prod, Sym
+from symflops.ir.batch import Moment, Statistic
+from symflops.ir.program import Program
+from symflops.support.errors import SymflopsError
 
 PRINT = ModulePrinter()
 SUMS = {

@@ -1,0 +1,130 @@
+"""One model and batch under several regimes or conventions: a row of figures for each."""
+
+from __future__ import annotations
+
+from symflops.analysis.explanation import default_batch
+from symflops.library.naming import estimator_of
+from symflops.support.errors import SymflopsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from symflops.evaluate.interpreted import InterpretedEstimator
+
+USUAL = ("full", "lora", "checkpointed")
+"""The regimes that are compared if none is named."""
+UNFIT = ("unmatched-pattern", "bad-recompute", "bad-adapter")
+"""Findings about a regime that does not fit a model: nothing in it is adapted, or recomputed."""
+
+
+def compare(
+    model: Any,
+    batch: Mapping[str, Any] | None = None,
+    *,
+    regimes: Sequence[str] = (),
+    conventions: Sequence[str] = (),
+    config: Any = None,
+) -> list[dict[str, Any]]:
+    """A row of figures per regime, or per convention, as plain data: pandas and polars take the list as it is.
+
+    Args:
+        model: As :func:`symflops.explain` takes it.
+        batch: Per stream one entry per item; by default one item of typical lengths.
+        regimes: What trains, under the first of the ``conventions``; by default full training, and LoRA and checkpointing
+            where they fit the model.
+        conventions: What counts. With several, there is a row for each, under the first regime.
+        config: The config of a model that is named.
+
+    Raises:
+        SymflopsError: as :func:`symflops.estimate`; or several regimes and several conventions.
+    """
+    if len(regimes) > 1 and len(conventions) > 1:
+        raise SymflopsError("compare several regimes or several conventions, not both at once")
+    regime, convention = (regimes or ("full",))[0], (conventions or ("symflops",))[0]
+    if len(conventions) > 1:
+        models = {name: estimator_of(model, config, regime, name) for name in conventions}
+        return by_convention(models, default_batch(models[convention]) if batch is None else batch)
+    models = under(lambda name: estimator_of(model, config, name, convention), regimes)
+    full = models.get("full") or estimator_of(model, config, "full", convention)
+    return by_regime(models, full, default_batch(full) if batch is None else batch)
+
+
+def under(make: Callable[[str], InterpretedEstimator], regimes: Sequence[str] = ()) -> dict[str, InterpretedEstimator]:
+    """Estimators by regime; if none is named, under the ``USUAL`` ones that fit the model.
+
+    A stored program has all of these that fit; others are tried.
+
+    Raises:
+        SymflopsError: the model is not valid, or a named regime does not fit it.
+    """
+    if regimes:
+        return {name: make(name) for name in regimes}
+    first, *others = USUAL
+    found = {first: make(first)}
+    stored = {row["name"] for row in found[first].stored.document["regimes"]}
+    for name in others:
+        if {first, "forward"} <= stored and name not in stored:
+            continue
+        try:
+            found[name] = make(name)
+        except SymflopsError as error:
+            codes = {finding.code for finding in getattr(error, "diagnostics", ())}
+            if not codes or not codes <= set(UNFIT):
+                raise
+    return found
+
+
+def regimes_in(text: str) -> list[str]:
+    """The regimes of a list: separated by ``;``, else by those commas that do not separate the changes of one regime.
+
+    >>> regimes_in("full,lora:r=16,targets=*.q_proj,checkpointed")
+    ['full', 'lora:r=16,targets=*.q_proj', 'checkpointed']
+    """
+    if text.lstrip().startswith("{") and ";" not in text:
+        return [text.strip()]
+    found: list[str] = []
+    for piece in text.split(";" if ";" in text else ","):
+        name, equals, _ = piece.partition("=")
+        if ";" not in text and equals and ":" not in name and found and ":" in found[-1]:
+            found[-1] += f",{piece.strip()}"
+        else:
+            found.append(piece.strip())
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def by_regime(
+    models: Mapping[str, InterpretedEstimator], full: InterpretedEstimator, batch: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """A row per regime; ``to_full`` and ``to_three_forward`` are ratios of executed work to that of full training."""
+    rows, base = [figures(name, model, batch) for name, model in models.items()], figures("full", full, batch)
+    for row in rows:
+        executed = row["total"] + row["recomputed"]
+        row["to_full"] = executed / base["total"] if base["total"] else None
+        row["to_three_forward"] = executed / (3 * base["forward"]) if base["forward"] else None
+    return rows
+
+
+def by_convention(models: Mapping[str, InterpretedEstimator], batch: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row per convention; ``ratio`` is that to the first one."""
+    rows = []
+    for name, model in models.items():
+        found = figures("", model, batch)
+        rows.append({key: found[key] for key in ("unit", "forward", "backward", "total")} | {"convention": name})
+        rows[-1]["ratio"] = rows[-1]["total"] / rows[0]["total"] if rows[0]["total"] else None
+    return rows
+
+
+def figures(name: str, model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, Any]:
+    """The work of one step under a regime, in the unit of the convention."""
+    m = model.moments(**batch)
+    return {
+        "regime": name,
+        "unit": model.unit,
+        "trainable_parameters": model.trainable_parameters,
+        "forward": model.forward(m),
+        "backward": model.backward(m),
+        "recomputed": model.recomputed(m),
+        "total": model.total(m),
+    }

@@ -1,0 +1,210 @@
+"""Solves for a size, a length or the tokens at a budget of FLOPs, by exact evaluation; and prices a training on tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from symflops.analysis.subject import Batch, Subject
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.support.errors import SymflopsError
+
+MOST_STEP = 512
+"""A size that fits the model only every so many values is not looked for any further."""
+CHECKED = 16
+"""Points at which the cost is looked at beside those of the search, to see whether it grows throughout."""
+HOUR = 3600
+LARGEST = {"count": 100_000, "number": 10**15 - 1, "length": 10**9}
+
+Cost = Callable[[int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The value closest to a budget from below: its FLOPs, what is left of the budget, and the next value, which is above it.
+
+    ``step`` is 1, or how far the values are apart that the model takes. ``grows`` is False if the cost falls as the
+    value rises: then the value is the least that fits. ``throughout`` is False if the cost was seen both to rise and to fall.
+    """
+
+    value: int
+    flops: int
+    remainder: int
+    following: int | None
+    following_flops: int | None
+    step: int = 1
+    grows: bool = True
+    throughout: bool = True
+
+
+def solve(subject: Subject, name: str, budget: int, batch: Batch, tokens: int = 0) -> Solution:
+    """The value of ``name`` at which a step on ``batch``, or a training on ``tokens``, costs at most ``budget``.
+
+    Raises:
+        SymflopsError: nothing has that name, or no value costs about as much.
+    """
+    if name == "tokens":
+        return of_tokens(subject, budget, batch)
+    kind, letter = subject.variable(name)
+
+    def total(model: InterpretedEstimator, given: Batch) -> int:
+        steps = -(-tokens // subject.tokens(model, given)) if tokens else 1
+        return model.total(model.moments(**given)) * steps
+
+    if kind == "length":
+        start = subject.length(batch, letter)
+        return search(
+            lambda value: total(subject.estimator, subject.with_length(batch, letter, value)),
+            budget, start, LARGEST["length"], name,
+        )  # fmt: skip
+    start = subject.estimator.sizes[letter]
+    field = next(field for field in subject.program.fields if field.letter == letter)
+    return search(lambda value: total(subject.at(letter, value), batch), budget, start, LARGEST[field.kind], name)
+
+
+def of_tokens(subject: Subject, budget: int, batch: Batch) -> Solution:
+    """The tokens of as many whole steps as the budget pays for."""
+    model = subject.estimator
+    each, cost = subject.tokens(model, batch), model.total(model.moments(**batch))
+    if not cost:
+        raise SymflopsError("a step on this batch costs nothing")
+    steps = budget // cost
+    if not steps:
+        raise SymflopsError(f"one step costs {cost:.4g} FLOPs, more than the budget")
+    return Solution(steps * each, steps * cost, budget - steps * cost, (steps + 1) * each, (steps + 1) * cost, each)
+
+
+def search(cost: Cost, budget: int, start: int, most: int, name: str) -> Solution:
+    """The last value whose cost is within the budget, or the first one if the cost falls; on the values that the model takes.
+
+    Raises:
+        SymflopsError: no value costs about as much as the budget.
+    """
+    known: dict[int, int] = {}
+
+    def at(value: int) -> int:
+        if value not in known:
+            known[value] = cost(value)
+        return known[value]
+
+    start = max(start, 1)
+    at(start)
+    try:
+        step = step_of(at, start, most)
+    except SymflopsError:
+        return among(at, start, budget, name)
+    first = lowest(at, start - (start - 1) // step * step, start, step)
+    low, high = bracket(at, first, step, most, budget, name)
+    grows = at(low) <= budget
+    while high - low > step:
+        middle = low + (high - low) // step // 2 * step
+        low, high = (middle, high) if (at(middle) <= budget) == grows else (low, middle)
+    value, other = (low, high) if grows else (high, low)
+    for place in range(CHECKED):
+        at(first + (2 * high - first) // step * place // CHECKED * step)
+    seen = [known[place] for place in sorted(known)]
+    throughout = seen == sorted(seen, reverse=not grows)
+    return Solution(value, at(value), budget - at(value), other, at(other), step, grows, throughout)
+
+
+def lowest(at: Cost, first: int, start: int, step: int) -> int:
+    """The first value from ``first`` on that the model takes, as it does all from there on to ``start``."""
+    low, high = first - step, start
+    while high - low > step:
+        middle = low + (high - low) // step // 2 * step if low >= first else first
+        try:
+            at(middle)
+            high = middle
+        except SymflopsError:
+            low = middle
+    return high
+
+
+def among(at: Cost, start: int, budget: int, name: str) -> Solution:
+    """The solution among values up to ``start`` where no larger one fits the model, as groups that divide heads.
+
+    Raises:
+        SymflopsError: there is no other value, or none costs about as much as the budget.
+    """
+    costs: dict[int, int] = {}
+    for value in range(1, min(start, MOST_STEP) + 1):
+        with suppress(SymflopsError):
+            costs[value] = at(value)
+    values = list(costs)
+    if len(values) < 2:
+        raise SymflopsError(f"the model takes no value but {start} for this size")
+    grows = costs[values[-1]] >= costs[values[0]]
+    order = values if grows else values[::-1]
+    inside = [value for value in order if costs[value] <= budget]
+    if not inside or len(inside) == len(order):
+        told = ", ".join(map(str, values))
+        raise SymflopsError(f"no value of '{name}' that fits the model ({told}) costs about as much as the budget")
+    value, other = inside[-1], order[len(inside)]
+    seen = [costs[one] for one in order]
+    return Solution(value, at(value), budget - at(value), other, at(other), abs(other - value), grows, seen == sorted(seen))
+
+
+def step_of(at: Cost, start: int, most: int) -> int:
+    """How far values are apart that the model takes, from ``start`` on."""
+    for step in range(1, MOST_STEP + 1):
+        if start + step > most:
+            break
+        try:
+            at(start + step)
+        except SymflopsError:
+            continue
+        return step
+    raise SymflopsError(f"the model takes no value but {start} for this size")
+
+
+def bracket(at: Cost, first: int, step: int, most: int, budget: int, name: str) -> tuple[int, int]:
+    """Two values with the budget between their costs.
+
+    Raises:
+        SymflopsError: there are none.
+    """
+    low, width = first, step
+    within = at(low) <= budget
+    while low + width <= most:
+        high = low + width
+        if (at(high) <= budget) != within:
+            return low, high
+        if not within and at(high) >= at(first) and width > 64 * step:
+            break
+        low, width = high, 2 * width
+    if not within:
+        raise SymflopsError(f"with {name} = {first} it costs {at(first):.4g} FLOPs, more than the budget")
+    if at(low) == at(first):
+        raise SymflopsError(f"the cost does not depend on '{name}'")
+    raise SymflopsError(f"with {name} = {low:,} it costs {at(low):.4g} FLOPs, still less than the budget")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a training on some tokens takes: whole steps, exact FLOPs, and hours of one device."""
+
+    tokens: int
+    steps: int
+    flops: int
+    flops_per_step: int
+    tokens_per_step: int
+    device_hours: float
+
+
+def budget(subject: Subject, tokens: int, batch: Batch, rate: float, mfu: float) -> Budget:
+    """The cost of training on ``tokens`` in steps like ``batch``, on devices of ``rate`` FLOP/s at ``mfu``.
+
+    Raises:
+        SymflopsError: the batch has no tokens, or a figure is out of range.
+    """
+    if not 0 < mfu <= 1:
+        raise SymflopsError(f"an MFU is a share of the peak, above 0 and at most 1, not {mfu:g}")
+    if not tokens:
+        raise SymflopsError("a training has at least one token")
+    model = subject.estimator
+    each, cost = subject.tokens(model, batch), model.total(model.moments(**batch))
+    if model.unit == "macs":
+        raise SymflopsError(f"convention '{subject.convention}' counts MACs, and peak rates are in FLOP/s: take another one")
+    steps = -(-tokens // each)
+    return Budget(tokens, steps, steps * cost, cost, each, steps * cost / (rate * mfu) / HOUR)

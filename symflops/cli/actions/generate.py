@@ -1,0 +1,275 @@
+"""Generates the files of specs and tracks what they were made from.
+
+``generated/manifest.json`` has the digests of every input (specs, blocks, templates, regimes, conventions, verified records)
+and output, so that a changed input is reported even if no output moved. ``generated/.stamp.json``, which is not committed,
+also has the digest of the package's code, so that unchanged specs are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from symflops import __version__
+from symflops.analysis.baseline import against, sources_of
+from symflops.api import convention_of, load, program_in
+from symflops.cli.actions.chosen import ALL, ENDING, Chosen, compared, figures, text_of
+from symflops.emit.emit import CODE, ENDINGS
+from symflops.emit.markdown.document import Family, render_summary
+from symflops.emit.python.module import fixed_sizes, render
+from symflops.library.records.inexact import FILE as INEXACT
+from symflops.library.records.verified import FILE as VERIFIED, all_verifications, catalogued, verifications
+from symflops.read.spec_files import PACKAGE, SpecFile
+from symflops.support.digests import digest
+from symflops.support.files import write
+from symflops.support.findings import SymflopsError
+from symflops.support.reading import read_bytes, read_own
+
+TEXTS = {...: str}
+ENTRY = {"group": str, "references": [str], "pipelines": [str], "model_types": [str]}
+SHAPES: dict[str, Any] = {
+    "manifest.json": {"inputs": TEXTS, "specs": {...: TEXTS}, "outputs": TEXTS},
+    "catalog.json": {"specs": {...: ENTRY}},
+    ".stamp.json": {...: {"code": str, "verified": str, "sources": TEXTS, "outputs": TEXTS, "entry": dict}},
+}
+"""The shapes of the files of an output folder that later runs read."""
+MANIFEST, CATALOG, STAMP, SUMMARY = "manifest.json", "catalog.json", ".stamp.json", "verified.md"
+BY_DIGEST = ".tex"
+"""Pages that a repository need not keep, since the manifest has their digest and ``symflops render`` prints them."""
+PAGES = "conventions/"  # what 'symflops conform --pages' writes
+
+
+def package_inputs() -> dict[str, str]:
+    """Templates, regimes and conventions, each with its digest."""
+    found = {}
+    templates = [(f"emit/templates{folder}", "*.jinja") for folder in ("", "/python")]
+    for folder, pattern in (*templates, ("regimes", "*.yaml"), ("conventions", "*.yaml")):
+        for path in sorted((PACKAGE / folder).glob(pattern)):
+            found[f"symflops/{folder}/{path.name}"] = digest(read_bytes(path))
+    return found
+
+
+def records_of(root: Path) -> dict[str, str]:
+    """The digests of a library's files about measured records."""
+    return {f"specs/{name}": digest(read_bytes(root / name)) for name in (VERIFIED, INEXACT) if (root / name).is_file()}
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The generated files of one spec by name, its entry in the catalog, and the digests of its sources and records.
+
+    ``digests`` are those of files that an earlier run made and that are still there, in place of ``files``.
+    """
+
+    name: str
+    group: str
+    files: Mapping[str, str]
+    entry: Mapping[str, Any]
+    sources: Mapping[str, str]
+    verified: str
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def digest_of(self) -> dict[str, str]:
+        """The digest of each file."""
+        return {**self.digests, **{name: digest(text) for name, text in self.files.items()}}
+
+    def has(self, module: str) -> bool:
+        """Whether one of the files is a module of that name."""
+        return any(Path(path).name == f"{module}.py" for path in self.digest_of)
+
+
+def output_of(file: SpecFile, chosen: Chosen = ALL) -> Output:
+    """Derive one spec and print all its files.
+
+    Raises:
+        SpecError: the spec is not valid, or a regime that is asked for does not fit it.
+    """
+    model = load(file)
+    structures = {"": ENDINGS, **dict.fromkeys(model.variants, tuple(CODE))}
+    files: dict[str, str] = {}
+    programs = []
+    for variant, targets in structures.items():
+        records = () if variant else verifications(file)
+        asked = chosen.regimes_of(model, variant), chosen.stored(model, variant)
+        texts: dict[str, Any] = {"version": __version__, "verified": records, "targets": targets}
+        texts["against"] = None if variant else against(model)
+        found = model.structure(variant, *asked, **texts, shown=tuple(convention_of(name).name for name in chosen.shown))
+        programs.append(program_in(found))
+        stem = (f"{file.group}/" if file.group else "") + model.spec.name + (f"_{variant}" if variant else "")
+        files |= {f"{stem}.{ending}": text for ending, text in found.texts.items()}
+    program = programs[0]
+    stem = (f"{file.group}/" if file.group else "") + model.spec.name
+    files[f"{stem}.{ENDING}"] = text_of(program, figures(model, program, compared()), compared())
+    sources = {source.path: digest(source.text) for source in sources_of(model)}
+    entry = {
+        "group": file.group,
+        "title": program.title,
+        "references": file.named_by(model.spec.references),
+        "model_types": list(program.model_types),
+        "pipelines": list(program.pipelines),
+        "streams": {stream.name: list(stream.variables) for stream in program.streams if stream.given},
+        "structures": {structure.variant: fixed_sizes(structure) for structure in programs if structure.fixed},
+        "keys": sorted({key.partition(".")[0] for size in model.spec.sizes for key in size.keys}),
+        **catalogued(file),
+        "crc32": zlib.crc32(model.spec.sources[0].text.encode()),
+    }
+    return Output(program.name, file.group, files, entry, sources, verified_digest(file))
+
+
+def standalone(file: SpecFile, chosen: Chosen = ALL) -> dict[str, str]:
+    """The modules of all structures of a spec, by file name; each needs the standard library alone.
+
+    Raises:
+        SpecError: the spec is not valid.
+    """
+    model = load(file)
+    found = {}
+    for variant in ("", *model.variants):
+        program = program_in(model.structure(variant, chosen.regimes_of(model, variant), chosen.shown))
+        name = f"{model.spec.name}{f'_{variant}' if variant else ''}.py"
+        found[name] = render(program, __version__)
+    return found
+
+
+def verified_digest(file: SpecFile) -> str:
+    """One digest of the verified records of a spec, which its pages show, and of the other data files beside it."""
+    return digest(repr(verifications(file)) + file.facts())
+
+
+def files_of(name: str, entry: Mapping[str, Any], paths: Iterable[str]) -> list[str]:
+    """The ``paths`` that were generated from the spec with this catalog entry."""
+    stem = f"{entry['group']}/{name}" if entry.get("group") else name
+    own = (f"{stem}.", *(f"{stem}_{variant}." for variant in entry.get("structures", ())))
+    return [path for path in paths if path.startswith(own)]
+
+
+def known(out: Path, name: str) -> dict[str, Any]:
+    """What an earlier run wrote to a file of ``SHAPES``; empty if there is none, or it is damaged."""
+    found: dict[str, Any] = read_own(out / name, SHAPES[name])
+    return found
+
+
+def printed(value: Mapping[str, Any]) -> str:
+    """JSON for a committed file: sorted, indented, with a last newline."""
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def shared_files(outputs: Sequence[Output], known: Mapping[str, Any], catalog: Mapping[str, Any], root: Path) -> dict[str, str]:
+    """The catalog, the summary and the manifest; specs that were not compiled in this run keep their entries."""
+    entries = {**catalog.get("specs", {}), **{output.name: output.entry for output in outputs}}
+    digests = dict(known.get("outputs", {}))
+    for output in outputs:
+        for path in files_of(output.name, catalog.get("specs", {}).get(output.name, {}), list(digests)):
+            digests.pop(path)
+    digests |= {name: known for output in outputs for name, known in output.digest_of.items()}
+    sources = {**known.get("specs", {})}
+    for output in outputs:
+        sources[output.name] = dict(sorted(output.sources.items()))
+    shared = {CATALOG: printed({"schema": 1, "specs": entries})}
+    if records_of(root):
+        shared[SUMMARY] = summary_of(root, entries)
+    manifest = {
+        "schema": 1,
+        "version": __version__,
+        "inputs": {**package_inputs(), **records_of(root)},
+        "specs": sources,
+        "outputs": {**digests, **{name: digest(text) for name, text in shared.items()}},
+    }
+    return {**shared, MANIFEST: printed(manifest)}
+
+
+def summary_of(root: Path, entries: Mapping[str, Mapping[str, Any]]) -> str:
+    """The table of verified specs."""
+    verified = all_verifications(root)
+    families = []
+    for group in sorted({entry["group"] for entry in entries.values()}):
+        names = sorted(name for name, entry in entries.items() if entry["group"] == group)
+        specs = {name: verified[name] for name in names if name in verified}
+        families.append(Family(group, specs, [name for name in names if name not in verified]))
+    return render_summary(families, __version__)
+
+
+def without(names: set[str], manifest: dict[str, Any], catalog: dict[str, Any]) -> None:
+    """Drop specs that no longer exist from a manifest and a catalog, in place."""
+    for name in set(manifest.get("specs", {})) - names:
+        entry = catalog.get("specs", {}).pop(name, {})
+        manifest["specs"].pop(name)
+        for path in files_of(name, entry, list(manifest.get("outputs", {}))):
+            manifest["outputs"].pop(path)
+
+
+class Stamps:
+    """The files of an output folder and what they were made from, so that unchanged specs are skipped.
+
+    ``code`` gives the digest of the code and data that files depend on beside their spec, for the root of a library.
+    """
+
+    def __init__(self, out: Path, code: Callable[[Path], str]) -> None:
+        self.out, self.code = out, cache(code)
+        self.known = known(out, STAMP)
+        self.added: list[str] = []
+        self.written = 0
+
+    def outdated(self, files: Iterable[SpecFile]) -> list[SpecFile]:
+        """The specs whose files must be made again."""
+        return [file for file in files if not unchanged(file, self.known.get(file.label, {}), self.code(file.root), self.out)]
+
+    def output(self, file: SpecFile) -> Output:
+        """What an earlier run made of a spec that is not outdated."""
+        stamp = self.known[file.label]
+        return Output(file.name, file.group, {}, stamp["entry"], stamp["sources"], stamp["verified"], stamp["outputs"])
+
+    def add(self, file: SpecFile, output: Output) -> None:
+        """Write the files of a spec, and remember what they were made from."""
+        self.write(output.files)
+        self.added.append(file.label)
+        self.known[file.label] = {
+            "code": self.code(file.root),
+            "verified": output.verified,
+            "sources": dict(output.sources),
+            "outputs": {name: digest(text) for name, text in output.files.items()},
+            "entry": dict(output.entry),
+        }
+
+    def write(self, files: Mapping[str, str | bytes]) -> None:
+        """Write files by name, if they differ.
+
+        Raises:
+            SymflopsError: a link leads out of the folder.
+        """
+        for name, text in files.items():
+            path = self.out / name
+            if not path.parent.resolve().is_relative_to(self.out.resolve()):
+                raise SymflopsError(f"{path.parent} leads out of {self.out}: remove that link")
+            self.written += write(path, text)
+
+    def save(self) -> None:
+        """Write the stamps, beside those that others have written since."""
+        write(self.out / STAMP, printed(known(self.out, STAMP) | {label: self.known[label] for label in self.added}))
+
+    def summary(self, files: Sequence[SpecFile]) -> str:
+        """How many of ``files`` were derived, and how many files were written."""
+        skipped = len(files) - len(self.added)
+        return f"{len(self.added)} derived, {skipped} unchanged, {self.written} files written to {self.out}"
+
+
+def unchanged(file: SpecFile, stamp: Mapping[str, Any], code: str, out: Path) -> bool:
+    """Whether neither the package, nor the spec, its blocks or its records, nor the files made from them have changed."""
+    if stamp.get("code") != code or stamp.get("verified") != verified_digest(file) or not file.has(stamp.get("sources", {})):
+        return False
+    return all((out / name).is_file() and digest(read_bytes(out / name)) == known for name, known in stamp["outputs"].items())
+
+
+def orphans(out: Path, expected: set[str]) -> Iterator[str]:
+    """Files below ``out`` that belong to no spec."""
+    for path in sorted(out.rglob("*")):
+        name = path.relative_to(out).as_posix()
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(out).parts)
+        if path.is_file() and not hidden and name not in expected and not name.startswith(PAGES):
+            yield name

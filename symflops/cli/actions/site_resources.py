@@ -1,0 +1,70 @@
+"""The style sheets and scripts of a page: as links, or embedded."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from symflops.emit.html import document as html
+from symflops.emit.html.document import Resources
+from symflops.training.devices.peaks import table
+
+ASSETS = Path(html.__file__).with_name("assets")
+PEAKS = "peaks.js"
+"""The peak rates of devices, which are written from their table."""
+
+STYLES = ("katex/katex.min.css", "style.css")
+SCRIPTS = ("katex/katex.min.js", "page.js", "reading.js", "calculator.js", PEAKS, "more.js", "plot.js")
+SEARCH = ("page.js", "search.js")
+"""The scripts of an index."""
+
+
+def files() -> Iterator[tuple[str, bytes]]:
+    """The assets of a site: path below its folder of assets, and content."""
+    paths = (path for path in sorted(ASSETS.rglob("*")) if path.is_file())
+    yield from ((path.relative_to(ASSETS).as_posix(), path.read_bytes()) for path in paths)
+    yield PEAKS, peaks().encode()
+
+
+def peaks() -> str:
+    """The script with the peak rate of each device: its names, and TFLOP/s by type of numbers."""
+    devices: dict[str, tuple[tuple[str, ...], dict[str, float]]] = {}
+    for row in table():
+        if row.confidence != "U":
+            devices.setdefault(row.name, (row.aliases, {}))[1].setdefault(row.dtype, row.tflops)
+    rows = [[name, aliases, rates] for name, (aliases, rates) in devices.items()]
+    return f"globalThis.symflopsPeaks = {json.dumps(rows, separators=(',', ':'))};\n"
+
+
+def linked(folder: str, scripts: tuple[str, ...] = SCRIPTS, more: tuple[str, ...] = ()) -> Resources:
+    """Links to the assets in ``folder``, relative to the page, and to the scripts ``more``."""
+    styles = "\n".join(f'<link rel="stylesheet" href="{folder}/{name}">' for name in STYLES)
+    sources = [*more, *(f"{folder}/{name}" for name in scripts)]
+    return Resources(styles, "\n".join(f'<script src="{source}"></script>' for source in sources))
+
+
+def within(more: tuple[str, ...] = ()) -> Resources:
+    """All assets embedded in the page, fonts included, with the texts of the scripts ``more``."""
+    styles = "\n".join(f"<style>\n{style(name)}\n</style>" for name in STYLES)
+    texts = [*more, *(peaks() if name == PEAKS else (ASSETS / name).read_text("utf-8") for name in SCRIPTS)]
+    return Resources(styles, "\n".join(f"<script>\n{safe(text)}\n</script>" for text in texts))
+
+
+@cache
+def style(name: str) -> str:
+    """A style sheet with its fonts embedded."""
+
+    def font(found: re.Match[str]) -> str:
+        data = (ASSETS / name).parent.joinpath(found[1]).read_bytes()
+        return f"url(data:font/woff2;base64,{base64.b64encode(data).decode()})"
+
+    return re.sub(r"url\((fonts/[\w-]+\.woff2)\)", font, (ASSETS / name).read_text("utf-8"))
+
+
+def safe(script: str) -> str:
+    """A script escaped so that it cannot end its script element."""
+    return re.sub(r"</(?=script)|<!--", lambda found: found[0].replace("<", "\\x3c"), script, flags=re.IGNORECASE)

@@ -1,0 +1,298 @@
+"""Varies every field of the real class's config, and compares the class with its draft at each variation.
+
+The variations come from the census of the library; the inputs are those of the draft, moved with the field where they depend on
+it.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from math import isqrt
+from random import Random
+from typing import Any
+
+from symflops.draft.limits import attempt
+from symflops.draft.prove.points import batch_of
+from symflops.draft.prove.prove import FULL, Parameters, Proof, Prover, first_line, measured
+from symflops.draft.sample.family import starred
+from symflops.draft.sample.runner import SLOWER
+from symflops.draft.study import Study
+from symflops.draft.trace.subject import Subject, class_of, completed, full_config
+from symflops.draft.trace.tape import taped
+from symflops.draft.vary.slots import Slot, is_whole
+from symflops.draft.vary.variables import State, moved
+from symflops.draft.write.draft_document import Document
+from symflops.support.findings import SymflopsError
+from symflops.verify.census.fields import ConfigField, fields_of, settable, undeclared, value_at
+from symflops.verify.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, plain_lists, widths
+from symflops.verify.census.variations import Changes, Words, alike, partnered, unlisted, variations
+
+MOST_SECONDS = 20.0  # for one variation
+MOST_ON_CPU = 3_000_000  # parameters
+ENOUGH = 3  # numbers per field that the class accepts
+FAR = 4  # times the value that is tried last
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A real module at one variation: its complete config, its parameters, and FLOPs of both passes, None if it did not run."""
+
+    config: Mapping[str, Any]
+    parameters: Parameters
+    passes: tuple[int, int] | None
+
+    @property
+    def names(self) -> set[str]:
+        """The kinds of parameters: their names with indices as stars."""
+        return set(map(starred, self.parameters.shapes))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A subject with the batch that the draft has there."""
+
+    subject: Subject
+    lengths: Mapping[str, int]
+    items: int
+
+
+@dataclass
+class FieldSurvey:
+    """The variations of the fields of one study.
+
+    Attributes:
+        prover: The draft.
+        document: Its document.
+        study: The study; fields are varied from its config as given.
+        late: Whether time is up.
+        rows: The verdicts so far; the ``base`` of one for which inputs changed, too, is 1.
+        counts: Fields that a draft ignores although they decide how many layers there are.
+        waiting: Fields for which there was no time.
+    """
+
+    prover: Prover
+    document: Document
+    study: Study
+    late: Callable[[], bool]
+    rows: list[Row] = field(default_factory=list)
+    counts: dict[str, str] = field(default_factory=dict)
+    waiting: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        subject, runner = self.study.subject, self.study.runner
+        self.seconds = min(MOST_SECONDS, max(runner.seconds, SLOWER * runner.longest))
+        self.kind, self.device = class_of(subject.reference), subject.device
+        self.base = self.trial({})
+        self.real = self.real_of(subject)
+        self.device = self.faster(self.real)
+        self.config = completed(self.kind, subject.config if self.real is None else self.real.config)
+        self.fields = every_field(self.kind, self.config)
+        self.words, self.random = Words(self.kind), Random(18)
+
+    def faster(self, real: Real | None) -> str:
+        """The device to vary on: the CPU, on which small tensors are quicker, if the base does the same work there."""
+        subject = replace(self.study.subject, device="cpu")
+        model = attempt(subject.build, self.seconds) if real is not None and real.parameters.total < MOST_ON_CPU else None
+        found = attempt(lambda: measured(model, subject.arguments()), self.seconds) if model is not None else None
+        return "cpu" if real is not None and found is not None and found == real.passes else self.study.subject.device
+
+    def is_small(self, subject: Subject) -> bool:
+        """Whether a subject fits the CPU: a field may make it much larger than the base."""
+        own = replace(subject, device=self.study.subject.device)
+        total = None if self.device == own.device else attempt(lambda: Parameters.of(own.build()).total, self.seconds)
+        return total is not None and total < MOST_ON_CPU
+
+    def trial(self, state: State) -> Trial:
+        """The subject of the study in a state."""
+        return Trial(self.study.runner.at(state), *batch_of(self.document, self.study, state))
+
+    def real_of(self, subject: Subject) -> Real | None:
+        """The real module of a subject; None if it cannot be built."""
+        subject = replace(subject, device=self.device if self.is_small(subject) else self.study.subject.device)
+
+        def built() -> tuple[Any, Real]:
+            model = subject.build()
+            return model, Real(full_config(model, subject.config), Parameters.of(model), None)
+
+        found = attempt(built, self.seconds)
+        return found and replace(found[1], passes=attempt(lambda: measured(found[0], subject.arguments()), self.seconds))
+
+    def run(self) -> None:
+        """Vary every field at the base."""
+        for number, item in enumerate(self.fields):
+            if self.late() or self.real is None:
+                self.waiting.append(item.path)
+                continue
+            self.study.runner.tell(f"varying {item.path} ({number + 1}/{len(self.fields)})")
+            self.rows += self.of_field(item)
+
+    def of_field(self, item: ConfigField) -> Iterator[Row]:
+        """The variations of one field; numbers stop after a few that the class accepts."""
+        part = item.path.rpartition(".")[0]
+        if part and not isinstance(value_at(self.config, part), Mapping):
+            return
+        value = plain_lists(value_at(self.config, item.path))
+        if attempt(lambda: json.dumps(value)) is None:
+            return  # no file of a config has such a value
+        built = 0
+        for other in variations(item, value, self.words.of(item), widths(self.config, part), self.random):
+            number = is_whole(other) or isinstance(other, float)
+            if number and built >= ENOUGH:
+                continue
+            if self.late():
+                self.waiting.append(item.path)
+                return
+            row = self.judged(item, value, other)
+            built += number and row.verdict not in (UNBUILT, UNRUN)
+            yield row
+        if value is None and any(one.path.startswith(f"{item.path}.") for one in self.fields):
+            yield self.judged(item, value, {})  # a config inside it, with its defaults
+        if is_whole(value) and value > 0:  # a prime number shows what must divide what, a multiple what must be less than what
+            near = () if self.is_of_inputs(item.path) else alike(item.path, value, self.config)
+            yield from (self.judged(item, value, other) for other in (prime_after(value), FAR * value, *near))
+
+    def is_of_inputs(self, path: str) -> bool:
+        """Whether dimensions of inputs follow a field: one of 1 is broadcast along inputs that stay as they are."""
+        tied = (variable.slots for variable in self.study.moves.variables if path in map(path_of, variable.named))
+        return any(not slot.of_config for slots in tied for slot in slots)
+
+    def judged(self, item: ConfigField, value: Any, other: Any) -> Row:
+        """The verdict on one value of a field: alone, with the inputs that depend on it, or with a related field."""
+        unknown = Row(0, item.path, {item.path: other}, UNBUILT)
+        for changes, trial in self.trials(item, value, other):
+            found = self.verdict(item.path, changes, trial)
+            if found.verdict not in (UNBUILT, UNRUN):
+                return replace(found, base=int(trial.subject.inputs != self.base.subject.inputs))
+            unknown = found if unknown.verdict == UNBUILT else unknown
+        return unknown
+
+    def trials(self, item: ConfigField, value: Any, other: Any) -> Iterator[tuple[Changes, Trial]]:
+        """Ways to give a field another value, the fewest changes first."""
+        yield {item.path: other}, self.changed({item.path: other})
+        if is_whole(value) and is_whole(other):
+            for state in self.states(item.path, value, other):
+                yield {item.path: other}, self.trial(state)
+        for changes in partnered(item.path, value, other, self.config, self.fields):
+            yield changes, self.changed(changes)
+
+    def states(self, path: str, value: int, other: int) -> Iterator[State]:
+        """States in which a field has another value, and what was tied to it follows."""
+        for variable in self.study.moves.variables:
+            slot = next((one for one in variable.named if one.of_config and path_of(one) == path), None)
+            if slot is None or len(variable.slots) < 2:
+                continue
+            lead = variable.lead.value
+            wanted = other - value + lead if slot in variable.delta else lead * other // max(value, 1)
+            state = moved({}, [(variable, wanted)])
+            if state is not None and slot.within(state) == other:
+                yield state
+
+    def changed(self, changes: Changes) -> Trial:
+        """The base with other values of fields."""
+        subject = self.base.subject
+        config = with_values(subject.config, changes, self.config, renamed(self.kind))
+        return replace(self.base, subject=replace(subject, config=config, measured=None))
+
+    def verdict(self, path: str, changes: Changes, trial: Trial) -> Row:
+        """Compare the real class and the draft."""
+        row = Row(0, path, changes, UNBUILT)
+        real = self.real_of(trial.subject)
+        if real is None or self.real is None:
+            return row
+        same = real.parameters.shapes == self.real.parameters.shapes and real.parameters.total == self.real.parameters.total
+        if real.passes is None and same:
+            return replace(row, verdict=UNRUN)
+        row = replace(row, config=completed(self.kind, real.config))
+        why, refused = self.compared(real, trial)
+        inert = same and real.passes == self.real.passes
+        if why:
+            if real.names == self.real.names and self.longer(real, trial):
+                self.counts.setdefault(path, why)
+            return replace(row, verdict=WRONG, why=why)
+        if real.passes is None and not refused:
+            return replace(row, verdict=UNRUN)
+        return replace(row, verdict=REFUSED if refused else NONE if inert else EXACT, why=refused)
+
+    def longer(self, real: Real, trial: Trial) -> bool:
+        """Whether a module has more or fewer of the same parameters than the base, or runs more or fewer contractions."""
+        assert self.real is not None
+        if real.parameters.shapes.keys() != self.real.parameters.shapes.keys():
+            return True
+        counts = [contractions(subject, self.seconds) for subject in (self.base.subject, trial.subject)]
+        return None not in counts and counts[0] != counts[1]
+
+    def compared(self, real: Real, trial: Trial) -> tuple[str, str]:
+        """What differs at the complete config, and at the config as people write it; and why the draft refuses both."""
+        refused: list[str] = []
+        readings = [real.config, trial.subject.config]
+        for config in readings:
+            proof = Proof("")
+            try:
+                self.prover.parameters(real.parameters, config, proof)
+                if real.passes is not None:
+                    batch = self.prover.batch(config, trial.lengths, trial.items)
+                    proof.compare("full", real.passes, "measured", self.prover.passes(FULL, config, batch))
+            except (SymflopsError, ArithmeticError, LookupError, ValueError) as error:
+                refused.append(first_line(error))
+            if proof.differences:
+                return proof.differences[0], ""
+        return "", refused[0] if len(refused) == len(readings) else ""
+
+
+def prime_after(number: int) -> int:
+    """The first prime number after a number.
+
+    >>> [prime_after(number) for number in (1, 2, 6, 96)]
+    [2, 3, 7, 97]
+    """
+    return next(one for one in count(number + 1) if all(one % part for part in range(2, isqrt(one) + 1)))
+
+
+def contractions(subject: Subject, seconds: float) -> int | None:
+    """How many contractions a subject runs; None if it does not run."""
+    return attempt(lambda: sum(1 for node in taped(subject)[2].nodes if node.sizes), seconds)
+
+
+def path_of(slot: Slot) -> str:
+    """The path of a slot as a census writes it."""
+    return ".".join(map(str, slot.key))
+
+
+def renamed(kind: Any) -> Mapping[str, str]:
+    """Other names of fields, as the config class knows them."""
+    return getattr(getattr(kind, "config_class", None), "attribute_map", None) or {}
+
+
+def every_field(kind: Any, config: Mapping[str, Any]) -> list[ConfigField]:
+    """The fields that a class takes, sets others by, or asks for; of a module with one argument, those of its config."""
+    found = [item for item in [*fields_of(kind), *unlisted(kind), *settable(kind)] if not item.path.startswith("_")]
+    known = {item.path for item in found}
+    parts = [name for name in config if name in known and isinstance(config[name], Mapping)]
+    inner = [ConfigField(f"{name}.{key}") for name in parts for key in config[name] if isinstance(key, str)]
+    inner = [item for item in inner if item.path not in known and not any(path.startswith(f"{item.path}.") for path in known)]
+    return [*(item for item in found if item.path not in parts), *inner, *undeclared(kind, config, known)]
+
+
+def with_values(
+    config: Mapping[str, Any], changes: Changes, complete: Mapping[str, Any], aliases: Mapping[str, str]
+) -> dict[str, Any]:
+    """A config with other values; a part that was not given is taken from the complete config, and other names give way."""
+    found: dict[str, Any] = copy.deepcopy(dict(config))
+    for path, value in changes.items():
+        *outer, last = path.split(".")
+        inner, whole = found, complete
+        for word in outer:
+            whole = whole.get(word) or {}
+            if not isinstance(inner.get(word), dict):
+                inner[word] = copy.deepcopy(dict(whole))
+            inner = inner[word]
+        for alias, name in aliases.items():
+            if last in (alias, name):
+                inner.pop(alias, None)
+                inner.pop(name, None)
+        inner[last] = copy.deepcopy(value)
+    return found

@@ -1,0 +1,253 @@
+"""Formulas as infix text: one walk for all languages, and expressions of programming languages with exact integers.
+
+For languages without exact fractions, a fraction becomes numerator and denominator.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import assert_never
+
+from symflops.formula.formula import ONE, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text, symbols
+from symflops.formula.terms import Rewriting, plus, times
+from symflops.ir.program import Definition, Field, Program
+
+SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
+
+
+class Printer(ABC):
+    """Prints formulas; a language says how symbols, products, powers, functions and brackets look.
+
+    Methods that return a pair give a text and its precedence: ``SUM``, ``PRODUCT``, ``UNARY`` or ``ATOM``.
+    """
+
+    def text(self, formula: Formula) -> str:
+        """``formula`` in this language."""
+        return self.visit(formula)[0]
+
+    def inside(self, formula: Formula, least: int) -> str:
+        """``formula``, in parentheses if it binds weaker than ``least``."""
+        text, precedence = self.visit(formula)
+        return f"({text})" if precedence < least else text
+
+    def visit(self, formula: Formula) -> tuple[str, int]:
+        """``formula`` and its precedence."""
+        match formula:
+            case Num():
+                return self.number(formula.value)
+            case Sym():
+                return self.symbol(formula.name), ATOM
+            case Text():
+                return self.quoted(formula.value), ATOM
+            case Sum():
+                return self.sum(formula.terms), SUM
+            case Prod():
+                return self.product(formula.factors)
+            case Power():
+                return self.power(formula), PRODUCT if formula.exponent < 0 else UNARY
+            case Apply():
+                return self.apply(formula)
+            case Bracket():
+                return self.bracket(formula)
+            case TallyOf():
+                return self.tally(formula)
+            case _:
+                assert_never(formula)
+
+    def sum(self, terms: tuple[Formula, ...]) -> str:
+        """Terms with their signs."""
+        first, *rest = (self.inside(term, SUM) for term in terms)
+        return first + "".join(f" - {text[1:]}" if text.startswith("-") else f" + {text}" for text in rest)
+
+    @abstractmethod
+    def number(self, value: Fraction) -> tuple[str, int]:
+        """A number."""
+
+    @abstractmethod
+    def symbol(self, name: str) -> str:
+        """A letter."""
+
+    @abstractmethod
+    def quoted(self, text: str) -> str:
+        """A text."""
+
+    @abstractmethod
+    def product(self, factors: tuple[Formula, ...]) -> tuple[str, int]:
+        """A product."""
+
+    @abstractmethod
+    def power(self, formula: Power) -> str:
+        """A power."""
+
+    @abstractmethod
+    def apply(self, formula: Apply) -> tuple[str, int]:
+        """A function of numbers or of a list."""
+
+    @abstractmethod
+    def bracket(self, formula: Bracket) -> tuple[str, int]:
+        """A condition, 0 or 1."""
+
+    @abstractmethod
+    def tally(self, formula: TallyOf) -> tuple[str, int]:
+        """A sum over iterations."""
+
+
+class CodePrinter(Printer):
+    """Source code; ``names`` are the names of letters in code, ``named`` the names of whole formulas.
+
+    A letter ``q`` without a name keeps its own; if it may be null, it is 0 for null, and ``has_q`` says whether it is given.
+    """
+
+    times = "*"
+
+    def __init__(self, names: Mapping[str, str] | None = None, named: Mapping[Formula, str] | None = None) -> None:
+        self.names = dict(names or {})
+        self.named = dict(named or {})
+
+    def visit(self, formula: Formula) -> tuple[str, int]:
+        if self.named and formula in self.named:
+            return self.named[formula], ATOM
+        return super().visit(formula)
+
+    def alone(self, formula: Formula) -> str:
+        """``formula`` as a whole expression, which needs no parentheses."""
+        return self.text(formula)
+
+    def number(self, value: Fraction) -> tuple[str, int]:
+        if value.denominator == 1:
+            return self.literal(value.numerator), ATOM if value >= 0 else PRODUCT
+        return self.quotient(self.literal(value.numerator), self.literal(value.denominator), False)
+
+    def symbol(self, name: str) -> str:
+        return self.names.get(name, name.partition("@")[0])
+
+    def quoted(self, text: str) -> str:
+        return json.dumps(text)
+
+    def product(self, factors: tuple[Formula, ...]) -> tuple[str, int]:
+        number, rest = (factors[0].value, factors[1:]) if isinstance(factors[0], Num) else (Fraction(1), factors)
+        powers = [factor for factor in rest if isinstance(factor, Power) and factor.exponent < 0]
+        parts = [self.inside(factor, UNARY) for factor in rest if factor not in powers]
+        sign = "-" if number.numerator == -1 and parts else ""
+        if abs(number.numerator) != 1 or not parts:
+            parts.insert(0, self.literal(number.numerator))
+        text = sign + self.times.join(parts)
+        below = [self.literal(number.denominator)] if number.denominator != 1 else []
+        below += [self.power(Power(power.base, -power.exponent)) for power in powers]
+        return self.quotient(text, self.times.join(below), len(below) > 1) if below else (text, PRODUCT)
+
+    @abstractmethod
+    def literal(self, value: int) -> str:
+        """An integer."""
+
+    @abstractmethod
+    def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
+        """An exact division; ``product`` if the divisor is a product."""
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """How one language writes the statements that read sizes.
+
+    Attributes:
+        printer: Makes a printer of formulas whose names may be set.
+        assigned: The statement that assigns an expression to a name.
+        size: The expression that reads a size for formulas.
+        given: The condition that a nullable size is not null.
+    """
+
+    printer: Callable[[], CodePrinter]
+    assigned: Callable[[str, str], str]
+    size: Callable[[Field], str]
+    given: Callable[[Field], str]
+
+
+DENOMINATOR = "denominator"
+"""The kind of the size that is the denominator of a rational size; both have the same attribute."""
+
+Ratio = tuple[Formula, Formula]
+"""Numerator and denominator."""
+
+
+def in_whole_numbers(program: Program) -> Program:
+    """``program`` with equal formulas of integers only."""
+    fractions = Fractions(denominators(program))
+    if not fractions.denominators:
+        return program
+    definitions: list[Definition] = []
+    for definition in program.definitions:
+        top, bottom = fractions.of(definition.formula)
+        definitions.append(replace(definition, formula=top))
+        if bottom != ONE:
+            letter = fractions.denominators[definition.letter] = f"{definition.letter}_under"
+            definitions.append(replace(definition, letter=letter, formula=bottom))
+    sizes: list[Field] = []
+    for field in program.fields:
+        sizes.append(field)
+        if field.kind == "rational":
+            sizes.append(replace(field, letter=fractions.denominators[field.letter], kind=DENOMINATOR, default=None))
+    names = "statistics moments amounts tensors parameters regimes cases inputs streams inner conditions"
+    rewriting = Rewriting(fractions.whole)
+    formulas = {name: rewriting(getattr(program, name)) for name in names.split()}
+    return replace(program, fields=tuple(sizes), definitions=tuple(definitions), **formulas)
+
+
+def denominators(program: Program) -> dict[str, str]:
+    """The letters of the denominators of rational sizes."""
+    return {field.letter: f"{field.letter}_under" for field in program.fields if field.kind == "rational"}
+
+
+class Fractions:
+    """Formulas as fractions; ``denominators`` has a letter for the denominator of each letter that is a fraction."""
+
+    def __init__(self, denominators: Mapping[str, str]) -> None:
+        self.denominators = dict(denominators)
+
+    def whole(self, formula: Formula) -> Formula:
+        """``formula`` in integers; a division that remains is exact."""
+        top, bottom = self.of(formula)
+        return top if bottom == ONE else times(top, Power(bottom, -1))
+
+    def of(self, formula: Formula) -> Ratio:
+        """``formula`` as a fraction."""
+        if not any(name in self.denominators for name in symbols(formula)):
+            return formula, ONE
+        match formula:
+            case Num() | Text():
+                return formula, ONE
+            case Sym():
+                return formula, Sym(self.denominators[formula.name])
+            case Sum():
+                parts, bottom = self.common(formula.terms)
+                return plus(parts), bottom
+            case Prod():
+                tops, bottoms = zip(*map(self.of, formula.factors), strict=True)
+                return times(*tops), times(*bottoms)
+            case Power():
+                top, bottom = (times(*[half] * abs(formula.exponent)) for half in self.of(formula.base))
+                return (top, bottom) if formula.exponent > 0 else (bottom, top)
+            case Apply():
+                return self.apply(formula)
+            case Bracket(kind="at_least" | "equal"):
+                return Bracket(formula.kind, self.common(formula.arguments)[0]), ONE
+            case Bracket() | TallyOf():
+                return formula, ONE
+            case _:
+                assert_never(formula)
+
+    def apply(self, formula: Apply) -> Ratio:
+        """A function of fractions over a common denominator, which a rounded quotient cancels."""
+        parts, bottom = self.common(formula.arguments)
+        result = Apply(formula.function, parts)
+        return result, ONE if formula.function in ("floordiv", "ceildiv") else bottom
+
+    def common(self, formulas: tuple[Formula, ...]) -> tuple[tuple[Formula, ...], Formula]:
+        """Numerators over one denominator."""
+        halves = [self.of(formula) for formula in formulas]
+        bottoms = [bottom for bottom in dict.fromkeys(bottom for _, bottom in halves) if bottom != ONE]
+        every = times(*bottoms)
+        return tuple(times(top, *(other for other in bottoms if other != bottom)) for top, bottom in halves), every

@@ -1,0 +1,217 @@
+"""The sums over a batch in Python: of lists of lengths, for modules and for estimators of other projects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import starmap
+
+from symflops.emit.code.batches import StreamRow, columns, columns_of, lengths_in, stream_groups, stream_rows, summed
+from symflops.emit.code.infix import ATOM, UNARY, CodePrinter
+from symflops.emit.code.sharing import Scope
+from symflops.emit.grouping import grouped
+from symflops.emit.python.printer import (
+    BUILTIN,
+    PYTHON,
+    WIDTH,
+    ModulePrinter,
+    SpacedPrinter,
+    joined,
+    packed,
+    raised,
+    remarked,
+    statement,
+    statement_of,
+    wrapped,
+)
+from symflops.formula.formula import ONE, Formula
+from symflops.ir.batch import BatchCondition, InnerLength, Moment, Statistic
+from symflops.ir.index_sets import ONCE, PADDED
+from symflops.ir.program import Program
+
+UNFIT = "is too short for the model, or does not divide as the model divides it"
+
+
+class MomentPrinter(SpacedPrinter):
+    """Functions of lengths; exact divisions are checked at run time."""
+
+    reserved = BUILTIN
+
+    def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
+        return f"_exact({top}, {bottom})", ATOM
+
+
+def of_lists(what: Moment | Statistic, program: Program, printer: CodePrinter, strict: bool = False) -> str:
+    """A sum, or a largest value, over lists of lengths, which a ``strict`` one checks to be of one length."""
+    found = summed(what, program)
+    match found.kind:
+        case "once":
+            return printer.text(found.formula)
+        case "count":
+            count = f"len({found.columns[0]}_)" if found.columns else "0"
+            return count if found.formula == ONE else f"{count}*{printer.inside(found.formula, UNARY)}"
+    function = "max" if isinstance(what, Statistic) and what.kind == "max" else "sum"
+    return over(function, found.columns, found.formula, printer, "" if function == "sum" else "0", strict)
+
+
+def over(
+    function: str, names: Sequence[str], formula: Formula, printer: CodePrinter, default: str = "", strict: bool = False
+) -> str:
+    """A function of what a formula is for each item."""
+    rest = f", default={default}" if default else ""
+    text = printer.text(formula)
+    if text == names[0]:
+        return f"{function}({text}_{rest})"
+    shown = ", ".join(names)
+    every = ", ".join([*(f"{name}_" for name in names), *(["strict=True"] if strict else [])])
+    lists = f"{shown}_" if len(names) == 1 else f"zip({every})"
+    items = f"{text} for {shown} in {lists}"
+    return f"{function}(({items}){rest})" if rest else f"{function}({items})"
+
+
+def entry_of(name: str, axes: Sequence[str], optional: bool) -> str:
+    """A stream with its lengths, and a question mark if a batch may leave it out."""
+    return f"{name}{'?' if optional else ''}: {', '.join(axes)}" if axes else f"{name}{'?' if optional else ''}:"
+
+
+class Reader:
+    """The function of a module that sums a batch up."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.sides = any(moment.side for moment in program.moments)
+        self.alone = len(stream_rows(program)) == 1 and not stream_rows(program)[0][3]
+        self.formulas = [moment.formula for moment in program.moments] + [one.formula for one in program.statistics]
+        for inner in program.inner:
+            self.formulas += [inner.formula, *inner.values]
+        for one in program.conditions:
+            self.formulas += [one.formula, *one.values, *(statistic.formula for statistic in one.statistics)]
+        self.scope = Scope(program, replace(PYTHON, printer=MomentPrinter), self.formulas)
+
+    def fields(self) -> Iterator[str]:
+        """A line per moment: its name, and what it is a sum of."""
+        for one in self.program.moments:
+            text = ModulePrinter().text(one.formula) + (", of padded lengths," if one.side else "")
+            whole = one.items == ONCE and not one.constant
+            told = f"# {text} of the whole batch" if whole else f"# sum of {text} over {one.items}"
+            yield from remarked(f"{one.name}: int", told)
+
+    def signature(self) -> str:
+        """The arguments."""
+        found = ["sizes: Sizes"] if self.scope.statements else []
+        rows = stream_rows(self.program)
+        found += ["*"] if rows else []
+        absent = {stream.name for stream in self.program.streams if stream.absent and len(stream.variables) == 1}
+        for name, _, axes, optional in rows:
+            kind = "Any" if name in absent else "Sequence[Any]" if len(axes) > 1 else "Sequence[int]" if axes else "Any"
+            found.append(f"{name}: {kind}{' | None' if optional and kind != 'Any' else ''}{' = None' if optional else ''}")
+            found += [f"{name}_{PADDED}: Any = None"] if self.sides and axes else []
+        line = ", ".join(found)
+        return line if len(line) < WIDTH - 26 else "\n" + "".join(f"    {one},\n" for one in found)
+
+    def doc(self) -> list[str]:
+        """The docstring: what the streams are."""
+        rows = [
+            (f"per item of {items}" if axes else f"the number of {items}", (name, axes, optional))
+            for name, items, axes, optional in stream_rows(self.program)
+        ]
+        padded = [name for name, side in self.program.lengths if side == PADDED]
+        note = f" Under {', '.join(padded)} give padded lengths." if padded and rows else ""
+        told = "; ".join(f"{', '.join(starmap(entry_of, streams))} {words}" for words, streams in grouped(rows).items())
+        return wrapped(f'"""The sums of a batch{"; " if rows else ""}{told}.{note}"""', WIDTH - 4)
+
+    def body(self) -> Iterator[str]:
+        """The statements."""
+        program, printer = self.program, self.scope.printer
+        yield from joined(self.scope.statements, WIDTH)
+        for group in stream_groups(program):
+            yield from self.read(group)
+        yield from self.unfit()
+        for inner in program.inner:
+            yield from self.left(inner) if inner.text else ()
+        for condition in program.conditions:
+            yield from self.demanded(condition)
+        for statistic in program.statistics:
+            yield from statement(statistic.name, of_lists(statistic, program, printer), WIDTH)
+        sums = [self.padded(of_lists(one, program, printer), one) for one in program.moments]
+        line = f"return Moments({', '.join(sums)})"
+        if len(line) <= WIDTH:
+            yield line
+            return
+        cells = [f"{one.name}={text}," for one, text in zip(program.moments, sums, strict=True)]
+        yield from ("return Moments(", *packed(cells, WIDTH), ")")
+
+    def padded(self, text: str, moment: Moment) -> str:
+        """A sum, over columns of padded lengths if the moment is of these."""
+        if moment.side:
+            for name in columns(self.program):
+                text = text.replace(f" {name}_", f" {name}_{PADDED}_").replace(f"({name}_", f"({name}_{PADDED}_")
+        return text
+
+    def read(self, group: Sequence[StreamRow]) -> Iterator[str]:
+        """The statements that read the streams of one index set: those first that every batch gives."""
+        absent = {stream.name: stream.absent for stream in self.program.streams}
+        if self.alone and len(group[0][2]) == 1 and not self.sides:
+            ((name, _, (axis,), _),) = group
+            yield f"{axis}_ = [index({axis}) for {axis} in {name}]"
+            yield f"if min({axis}_, default=0) < 0:"
+            yield f"    raise ValueError(\"'{name}' has a negative length\")"
+            return
+        rows = sorted(group, key=lambda row: row[3])
+        count = ""
+        if len(rows) > 1 and rows[0][3]:
+            count = "count"
+            every = ", ".join(row[0] for row in rows)
+            yield f'count = next((len(given) for given in ({every}) if hasattr(given, "__len__")), 0)'
+        for name, _, axes, optional in rows:
+            if not axes:
+                given = f"{name} or 0" if optional else name
+                yield f"{name}_ = range({given}) if isinstance({given}, int) else {name}"
+                continue
+            for side in ("", f"{PADDED}_") if self.sides and axes else ("",):
+                given = f"{name} if {name}_{PADDED} is None else {name}_{PADDED}" if side else name
+                more = [str(len(axes)), count or "None", str(absent[name])]
+                while more and more[-1] == {3: "0", 2: "None", 1: "1"}[len(more)]:
+                    more.pop()
+                names = [f"{axis}_{side}" for axis in axes]
+                told = names[0] if len(names) == 1 else ""
+                call = f"_columns({', '.join((json.dumps(name), given, *more))})"
+                yield f"({told},) = {call}" if told else f"{', '.join(names)} = {call}"
+                count = count or f"len({names[0]})"
+
+    def unfit(self) -> Iterator[str]:
+        """The statements that refuse items that are too short, or do not divide."""
+        plain = grouped((one.items, self.least(one)) for one in self.program.inner if not one.text)
+        for items, tests in plain.items():
+            tests = list(filter(None, tests))
+            if tests:
+                yield from statement_of(" or ".join(tests))
+                yield from raised(f"an item of {items} {UNFIT}")
+
+    def left(self, inner: InnerLength) -> Iterator[str]:
+        """The statements that refuse an item that the class does not take."""
+        test = self.least(inner)
+        if test:
+            yield from (*statement_of(test), *raised(*self.words(inner)))
+
+    def least(self, inner: InnerLength) -> str:
+        """Whether the model leaves nothing of an item; empty if it reads no length."""
+        names = lengths_in(inner.formula, self.program)
+        return f"{over('min', names, inner.formula, self.scope.printer, '1')} < 1" if names else ""
+
+    def demanded(self, one: BatchCondition) -> Iterator[str]:
+        """The statements that refuse a batch that the class does not take."""
+        firsts = {items: columns_of(row)[0] for row in reversed(stream_rows(self.program)) for items in [row[1]]}
+        printer = self.scope.printer
+        own = {statistic.name: of_lists(statistic, self.program, printer) for statistic in one.statistics}
+        there = " and ".join(f"{firsts[items]}_" for items in dict.fromkeys(part.items for part in one.statistics))
+        printer.names |= own
+        yield from statement_of(f"{there} and not {printer.text(one.formula)}")
+        yield from raised(*self.words(one))
+        printer.names = {name: text for name, text in printer.names.items() if name not in own}
+
+    def words(self, one: InnerLength | BatchCondition) -> tuple[str, list[str]]:
+        """What the class takes, and the values in it."""
+        values = [self.scope.printer.text(value) for value in one.values]
+        return f"the batch does not fit the model: the class takes {one.text}", values

@@ -1,0 +1,40 @@
+"""Lengths that are given as arrays and tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symflops.evaluate.columnwise import LIMIT
+
+FEW = 100  # items whose least length is looked at here; that of more is found with the largest one
+
+
+def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
+    """An integer array or tensor with one row per item as one column per axis.
+
+    Raises:
+        ValueError: it is not of non-negative integers, or has another number of axes.
+    """
+    if hasattr(entries, "detach"):
+        entries = entries.detach().cpu().numpy()
+    if np.ma.isMaskedArray(entries) and np.ma.is_masked(entries):
+        raise ValueError(f"'{name}' is a masked array: give the entries that count, with '.compressed()'")
+    found = np.asarray(entries)
+    wrong = _wrong(found, count) if found.size else ""
+    if wrong:
+        raise ValueError(f"an entry of '{name}' is {count} whole number{'s' * (count > 1)}, not {wrong}")
+    wide = found.dtype == np.uint64 and found.size and int(found.max()) >= LIMIT
+    found = found.astype(object) if wide else found.astype(np.int64, copy=False)
+    return [found] if count == 1 else [np.ascontiguousarray(found[:, axis]) for axis in range(count)]
+
+
+def _wrong(found: np.ndarray[Any, Any], count: int) -> str:
+    """How an array that is not empty differs from one of non-negative integers with ``count`` axes."""
+    if found.dtype.kind not in "iu":
+        return f"of type {found.dtype}"
+    if found.shape != ((len(found),) if count == 1 else (len(found), count)):
+        return f"of shape {found.shape[1:]}"
+    small = len(found) < FEW or count > 1  # the minimum of a long column is checked with its bounds
+    return str(int(found.min())) if small and int(found.min()) < 0 else ""

@@ -1,0 +1,185 @@
+"""What a user assumes of the sizes of a model, such as ``qk_norm=null, K=0``, and the program under it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from symflops.evaluate.config import as_json, as_read, checked, is_null, look_up
+from symflops.evaluate.sizes import check_fit, sizes_of
+from symflops.evaluate.specialise import specialise
+from symflops.evaluate.stored import Stored, stored_of
+from symflops.formula.table import ConfigError
+from symflops.ir.program import Program
+from symflops.support.errors import SymflopsError, did_you_mean
+
+LONGEST = 10_000
+PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]|[^"\[\]{},]+|"')
+EXAMPLE = 'such as "K=0, q_lora_rank=null"'
+
+
+Sizes = Mapping[str, tuple[str, ...]]
+"""The sizes of a model: by letter, the fields of a config that one is read from."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a model.
+
+    Attributes:
+        config: The config, with what is assumed in it; None if nothing is known.
+        whole: Whether every size is known, as the config and its defaults say.
+        letters: The sizes that are assumed.
+        numeric: Whether formulas have numbers in place of all known sizes.
+    """
+
+    config: Mapping[str, Any] | None = None
+    whole: bool = False
+    letters: tuple[str, ...] = ()
+    numeric: bool = field(default=False, kw_only=True)
+
+    def __bool__(self) -> bool:
+        return self.whole or bool(self.letters)
+
+    def of(self, program: Program) -> Program:
+        """A program with what is known substituted and folded.
+
+        Raises:
+            SymflopsError: the config does not fit the model.
+        """
+        if not self:
+            return program
+        stored, config = stored_of(program), self.config or {}
+        values = sizes_of(stored, config) if self.whole else dict(_alone(stored, config, self.letters))
+        if self.whole:
+            check_fit(stored, values)
+        return specialise(program, values, tuple(values) if self.numeric else self.letters)
+
+
+def known_of(
+    sizes: Sizes, config: Mapping[str, Any] | None = None, assumed: str | Mapping[str, Any] = "", numeric: bool = False
+) -> Known:
+    """What a config and assumptions say of a model with ``sizes``; numbers alone are those of the defaults.
+
+    Raises:
+        SymflopsError: an assumption is of no size.
+    """
+    found = assumptions(assumed) if isinstance(assumed, str) else dict(assumed)
+    whole = config is not None or numeric
+    if not found:
+        return Known(config if config is not None else {} if numeric else None, whole, numeric=numeric)
+    made, letters = deepcopy(as_json(config or {})), []
+    for name, value in found.items():
+        letters.append(letter_of(name, sizes))
+        put(made, sizes[letters[-1]], as_json(value))
+    return Known(made, whole, tuple(letters), numeric=numeric)
+
+
+def assumptions(text: str) -> dict[str, Any]:
+    """The names and values of ``name=value, name=value``; a value is JSON, or a word.
+
+    >>> assumptions('K=0, qk_norm=null, act=silu, depths=[2, 2]')
+    {'K': 0, 'qk_norm': None, 'act': 'silu', 'depths': [2, 2]}
+
+    Raises:
+        SymflopsError: the text is of another form.
+    """
+    found: dict[str, Any] = {}
+    for part in _parts(text):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not name or not equals or not value:
+            raise SymflopsError(f"an assumption is NAME=VALUE, {EXAMPLE}, not '{part.strip()}'")
+        if name in found:
+            raise SymflopsError(f"'{name}' is assumed twice")
+        found[name] = _value(value)
+    return found
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The text between commas that are outside of brackets and quotes."""
+    if len(text) > LONGEST:
+        raise SymflopsError(f"assumptions have at most {LONGEST:,} characters")
+    depth, part = 0, ""
+    for piece in PIECE.findall(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(piece, 0)
+        if piece == "," and depth <= 0:
+            yield part
+            part = ""
+        else:
+            part += piece
+    if part.strip() or text.strip().endswith(","):
+        yield part
+
+
+def _value(text: str) -> Any:
+    """A value: JSON if it is, else a word."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        if re.fullmatch(r"[A-Za-z_][\w./:-]*", text):
+            return {"None": None, "True": True, "False": False}.get(text, text)
+        raise SymflopsError(f"'{text}' is no value: write a number, true, false, null, a word or a list") from None
+
+
+def letter_of(name: str, sizes: Sizes) -> str:
+    """The letter of a size that is named by it, or by a field of the config.
+
+    Raises:
+        SymflopsError: there is none, or no config says it.
+    """
+    by_field = {key: letter for letter, keys in reversed(list(sizes.items())) for key in keys}
+    by_end = {key.rpartition(".")[2]: letter for key, letter in by_field.items()}
+    letter = name if name in sizes else by_field.get(name) or by_end.get(name)
+    if letter is None:
+        hint = did_you_mean(name, [*sizes, *by_field], f"it has {', '.join(list(sizes)[:12])} ...")
+        raise SymflopsError(f"the model has no size '{name}': {hint}")
+    if not sizes[letter]:
+        raise SymflopsError(f"no config says '{name}': its class does")
+    return letter
+
+
+def put(config: dict[str, Any], keys: Sequence[str], value: Any) -> None:
+    """Say a size in a config, and under no other of its names."""
+    for key in keys:
+        *outer, last = key.split(".")
+        place: Any = config
+        for word in outer:
+            place = place.get(word) if isinstance(place, dict) else None
+        if isinstance(place, dict):
+            place.pop(last, None)
+    *outer, last = keys[0].split(".")
+    for word in outer:
+        inner = config.get(word)
+        config[word] = config = inner if isinstance(inner, dict) else {}
+    config[last] = value
+
+
+def _alone(stored: Stored, config: Mapping[str, Any], letters: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """The values of assumed sizes, whatever the others are.
+
+    Raises:
+        ConfigError: a value is of another kind; or it is null, and what that means depends on other sizes.
+    """
+    read = as_read(stored.document, config)
+    for row in stored.document["fields"]:
+        letter, keys = row["letter"], row["keys"]
+        if letter not in letters:
+            continue
+        value = look_up(read, keys)
+        if value is not None:
+            yield letter, checked(row["kind"], keys[0], value, row.get("items", ""))
+        elif row.get("null") is None and row.get("nullable") and is_null(read, keys):
+            yield letter, None
+        elif row["kind"] == "flag":
+            yield letter, False
+        else:
+            meaning = row["null"] if row.get("null") is not None else row["default"]
+            if isinstance(meaning, dict) and not stored.formulas.letters(meaning["formula"]):
+                meaning = stored.formulas.settled(meaning["formula"], {})
+            if meaning is None or isinstance(meaning, dict):
+                raise ConfigError(f"what null makes of '{letter}' depends on other sizes: give its value, or --config")
+            yield letter, meaning

@@ -1,0 +1,231 @@
+"""Formulas of lengths as functions of their values: ints, or integer arrays of any library, element by element.
+
+A bound on lengths goes through the same functions: it says whether 64 bits hold every value.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from operator import itemgetter
+
+from symflops.formula.table import ELEMENTWISE, ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from symflops.formula.table import Formulas
+
+    Column = Callable[[Sequence[Any]], Any]
+    Terms = Callable[..., tuple[Any, ...]]
+
+LIMIT = 2**63
+larger = max
+
+DIVISIONS = ("floordiv", "ceildiv", "mod")
+
+
+class Columnwise:
+    """Makes functions of formulas; ``rests`` collects those of the remainders of divisions that must be exact.
+
+    Args:
+        formulas: the table of a stored program.
+        places: the place of each length in what the functions take.
+        sizes: the values of the model's letters; a formula without lengths is evaluated in these alone.
+    """
+
+    def __init__(self, formulas: Formulas, places: Mapping[str, int], sizes: Mapping[str, Any]) -> None:
+        self.formulas, self.places, self.sizes = formulas, places, sizes
+        self.rests: list[Column] = []
+
+    def constant(self, position: int) -> bool:
+        """Whether a formula reads no lengths."""
+        return self.formulas.letters(position).isdisjoint(self.places)
+
+    def of(self, position: int) -> Column:
+        """A formula as a function.
+
+        Raises:
+            ConfigError: a part without lengths has no value. The function raises it if a size that divides lengths is 0.
+        """
+        if self.constant(position):
+            value = self.formulas.settled(position, self.sizes)
+            return lambda _: value
+        node = self.formulas.nodes[position]
+        if type(node) is str:
+            return itemgetter(self.places[node])
+        match node:
+            case ["+", *terms]:
+                return added(list(map(self.of, terms)))
+            case ["*", *factors]:
+                return self._product(factors)
+            case ["^", base, exponent] if exponent > 0:
+                below = self.of(base)
+                return lambda c: below(c) ** exponent
+            case ["?equal", one, two]:
+                left, right = self.of(one), self.of(two)
+                return lambda c: (left(c) == right(c)) * 1
+            case ["?at_least", one, two]:
+                left, right = self.of(one), self.of(two)
+                return lambda c: (left(c) >= right(c)) * 1
+        if node[0] not in ELEMENTWISE:
+            return self._of_numbers(position)
+        if node[0] in DIVISIONS and self.constant(node[2]) and self.formulas.settled(node[2], self.sizes) == 0:
+            return refused
+        function, operands = ELEMENTWISE[node[0]], list(map(self.of, node[1:]))
+        return lambda c: function(*[operand(c) for operand in operands])
+
+    def _of_numbers(self, position: int) -> Column:
+        """A function of lists or of sizes, which takes numbers alone."""
+
+        def value(c: Sequence[Any]) -> Any:
+            if any(type(c[place]) is not int for place in self.places.values()):
+                raise ValueError(f"lengths do not go through {self.formulas.nodes[position][0]}")
+            return self.formulas.settled(position, {**self.sizes, **{name: c[place] for name, place in self.places.items()}})
+
+        return value
+
+    def _product(self, factors: Sequence[int]) -> Column:
+        """A product; factors after a zero are not read, because they may have no value."""
+        number: Any = 1
+        rest = []
+        for factor in factors:
+            if self.constant(factor):
+                number = number * self.formulas.settled(factor, self.sizes)
+                if number == 0:
+                    return lambda _: 0
+            else:
+                rest.append(factor)
+        top, bottom = (number, 1) if isinstance(number, int) else (number.numerator, number.denominator)
+        whole = multiplied(top, [self.of(factor) for factor in rest])
+        if bottom == 1:
+            return whole
+        self.rests.append(lambda c: whole(c) % bottom)
+        return lambda c: whole(c) // bottom
+
+
+def refused(_: Sequence[Any]) -> Any:
+    """In place of a quotient that no item has."""
+    raise ConfigError("the config does not fit the model: a size by which lengths are divided is 0")
+
+
+def added(terms: Sequence[Column]) -> Column:
+    """The sum of functions."""
+    if len(terms) == 2:
+        one, two = terms
+        return lambda c: one(c) + two(c)
+    first, *others = terms
+
+    def total(c: Sequence[Any]) -> Any:
+        found = first(c)
+        for term in others:
+            found = found + term(c)
+        return found
+
+    return total
+
+
+def multiplied(number: int, factors: Sequence[Column]) -> Column:
+    """A number times functions."""
+    if number == 1 and len(factors) == 1:
+        return factors[0]
+    if number == 1 and len(factors) == 2:
+        one, two = factors
+        return lambda c: one(c) * two(c)
+
+    def product(c: Sequence[Any]) -> Any:
+        found: Any = number
+        for factor in factors:
+            found = found * factor(c)
+        return found
+
+    return product
+
+
+class Bound:
+    """A number that no value of an expression exceeds, in absolute value; ``most`` is the largest on the way.
+
+    It stands in for lengths in functions of them: a difference is bounded by the sum, a quotient or a rest by the numerator.
+    """
+
+    __slots__ = ("most", "value")
+
+    def __init__(self, value: int, most: int = 0) -> None:
+        self.value = value
+        self.most = max(most, value)
+
+    def _with(self, other: Any, value: int) -> Bound:
+        return Bound(value, max(self.most, other.most if isinstance(other, Bound) else 0))
+
+    def __add__(self, other: Any) -> Bound:
+        return self._with(other, self.value + _size(other))
+
+    def __mul__(self, other: Any) -> Bound:
+        return self._with(other, self.value * _size(other))
+
+    def __pow__(self, exponent: int) -> Bound:
+        return self._with(0, self.value**exponent)
+
+    def __floordiv__(self, other: Any) -> Bound:
+        return self._with(other, self.value + 1)
+
+    def __rfloordiv__(self, other: Any) -> Bound:
+        return self._with(self, _size(other) + 1)
+
+    def __mod__(self, other: Any) -> Bound:
+        return self._with(other, self.value + _size(other))
+
+    def __neg__(self) -> Bound:
+        return self
+
+    def __eq__(self, other: object) -> Bound:  # type: ignore[override]
+        return self._with(other, 1)
+
+    def __ge__(self, other: object) -> Bound:
+        return self._with(other, 1)
+
+    def clip(self, min: Any = None, max: Any = None) -> Bound:
+        """Elementwise minimum or maximum, as arrays call it."""
+        if min is not None:
+            return self._with(min, self.value + _size(min))
+        return self._with(max, self.value if type(max) is int and max >= 0 else larger(self.value, _size(max)))
+
+    __hash__ = None  # type: ignore[assignment]
+    __le__ = __ge__
+    __radd__ = __sub__ = __rsub__ = __add__
+    __rmul__ = __mul__
+
+
+def _size(value: Any) -> int:
+    return value.value if isinstance(value, Bound) else abs(int(value))
+
+
+def bounds_of(terms: Terms, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
+    """Per term a bound, and one on every intermediate value, for lengths of so many bits."""
+    found = [term if isinstance(term, Bound) else Bound(_size(term)) for term in terms(*(Bound(2**bit) for bit in bits))]
+    return tuple(bound.value for bound in found), max((bound.most for bound in found), default=0)
+
+
+def safe_bits(terms: Terms, streams: Sequence[int]) -> int:
+    """How many bits the product of a stream's axes may have so that no value leaves 64 bits, all streams alike.
+
+    ``streams`` has the number of axes of each. The product is put into one axis after the other, with twos in the others.
+    """
+    counts = [max(axes, 1) for axes in streams]
+    for bits in range(31, 0, -1):
+        for places in product(*map(range, counts)):
+            columns = [
+                Bound(2**bits if axis == place else 2)
+                for place, count in zip(places, counts, strict=True)
+                for axis in range(count)
+            ]
+            if max((_most(term) for term in terms(*columns)), default=0) >= LIMIT:
+                break
+        else:
+            return bits
+    return 0
+
+
+def _most(value: Any) -> int:
+    return value.most if isinstance(value, Bound) else abs(int(value))

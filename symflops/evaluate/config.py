@@ -1,0 +1,258 @@
+"""Reads a config as its own class reads it, and checks the values of its fields.
+
+A stored program may have a ``reading``: facts about the class, which :mod:`symflops.verify.class_reading` finds out and tests
+compare with the class.
+"""
+
+from __future__ import annotations
+
+from symflops.formula.table import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+
+def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
+    """``config`` as its class reads it: nested dicts, each field under one name, without nulls that mean the default.
+
+    ``config`` may be a config object, such as one of transformers or diffusers. Reading twice changes nothing more.
+
+    Raises:
+        ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
+    """
+    found = as_json(config)
+    reading = document.get("reading")
+    if not isinstance(found, dict):
+        raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
+    if not reading:
+        return found
+    named, tables = found.get("architectures"), reading["tables"]
+    names = [*(named if isinstance(named, list) else ()), found.get("_class_name")]
+    known = [reading["classes"][name] for name in names if isinstance(name, str) and name in reading.get("classes", ())]
+    return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
+
+
+PLAIN = frozenset((str, int, float, bool))
+
+
+def as_json(value: Any, around: tuple[int, ...] = ()) -> Any:
+    """A config object as dicts and lists, whatever library made it; other values as they are.
+
+    Every way by which a config comes leads here: mappings, objects with ``to_dict`` or ``model_dump``, dataclasses, attrs
+    classes, named tuples, namespaces and objects with attributes, and those within each other.
+
+    Raises:
+        ConfigError: an object cannot say what is in it.
+    """
+    if isinstance(value, (str, bytes, int, float, type, type(None))) or len(around) > 16 or id(value) in around:
+        return value
+    around = (*around, id(value))
+    if hasattr(value, "_value_"):  # of an enumeration
+        return as_json(value._value_, around)
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return value.tolist()
+    try:
+        fields = attributes_of(value)
+        found = fields if fields is None else {str(key): as_json(item, around) for key, item in fields.items()}
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"the config of {type(value).__name__} cannot be read: {type(error).__name__}: {error}") from error
+    if found is not None:
+        return found
+    if not is_listed(value):
+        return value
+    return list(value) if PLAIN.issuperset(map(type, value)) else [as_json(item, around) for item in value]
+
+
+def is_listed(value: Any) -> bool:
+    """Whether a value is a list, of any library."""
+    return isinstance(value, (list, tuple)) or (hasattr(value, "__len__") and hasattr(value, "index"))
+
+
+def attributes_of(value: Any) -> Mapping[str, Any] | None:
+    """What a config object has by name; None for a value that is no such object."""
+    for name in ("to_dict", "model_dump", "_asdict"):
+        if callable(getattr(value, name, None)):
+            value = getattr(value, name)()
+            break
+    if hasattr(value, "keys") and hasattr(value, "items"):
+        return dict(value.items())
+    names = getattr(value, "__dataclass_fields__", None) or [one.name for one in getattr(value, "__attrs_attrs__", ())]
+    if not names and (callable(value) or is_listed(value) or not hasattr(value, "__dict__")):
+        return None
+    shared = {name: one for kind in reversed(type(value).__mro__[:-1]) for name, one in vars(kind).items()}
+    own = [name for name, one in shared.items() if not (callable(one) or hasattr(one, "__get__"))]
+    found = {name: getattr(value, name) for name in names or dict.fromkeys((*own, *vars(value))) if not name.startswith("_")}
+    return found or None
+
+
+def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """The fields of a config, or of the config inside it at ``place``, under the names that the spec reads."""
+    found = dict(given)
+    for name, others in table.get("names", {}).items():
+        _under_one_name(found, name, others, place)
+    for name in table.get("absent", ()):
+        if name in found and found[name] is None:
+            del found[name]
+    for name, unset in table.get("unset", {}).items():
+        if found.get(name) == unset:
+            del found[name]
+    for name in table.get("never", ()):
+        if name in found and found[name] is None:
+            raise ConfigError(f"the config's '{place}{name}' is null, which its class refuses")
+    for name, default in table.get("undescribed", {}).items():
+        if found.get(name) not in (None, default):
+            told = "leave it out" if default is None else f"the spec describes {default!r} alone"
+            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: the class makes other fields of it, {told}")
+    for name, (default, lists) in table.get("needed", {}).items():
+        missing = [other for other in lists if found.get(other) is None]
+        if found.get(name) not in (None, default) and missing:
+            told = f"the class makes '{place}{missing[0]}' of it, which the spec does not describe: write that, too"
+            raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
+    for name, inner in table.get("parts", {}).items():
+        found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
+    return found
+
+
+def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
+    """Give a field the name that the spec reads; the first of ``others`` that is there counts, with the fields it needs."""
+    present = [other for other in others if other in found]
+    if present in ([], [name]):
+        return
+    chosen = present[0]
+    needed = [field for field in others[chosen] if found.get(field) is None]
+    if chosen != name and (needed or found[chosen] is None):
+        told = f"write '{place}{needed[0]}', too" if needed else f"write '{place}{name}'"
+        raise ConfigError(f"'{place}{chosen}' stands for '{place}{name}', which the class sets after other fields: {told}")
+    value = found[chosen]
+    for other in present:
+        del found[other]
+    found[name] = value
+
+
+def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
+    """The config inside a config: given, or left out, or with its fields around it."""
+    part = found.get(name)
+    instead = table.get("instead")
+    if instead is not None and found.get(instead) is not None:
+        name, part = instead, found[instead]
+    if part is None:
+        flat = {key: found[key] for key in table.get("flat", ()) if key in found}
+        return {**table.get("whole", {}), **flat}
+    if not isinstance(part, dict):
+        raise ConfigError(f"the config's '{place}{name}' is {part!r}, not an object")
+    kinds = table.get("kinds")
+    if kinds and part.get("model_type", kinds[0]) not in kinds:
+        told = f"the spec describes {', '.join(kinds)}"
+        raise ConfigError(f"the config's '{place}{name}.model_type' is {part['model_type']!r}: {told}")
+    return {**table.get("partial", {}), **part}
+
+
+def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    """The first of ``keys`` (points walk into nested configs) that is there and not null, else None."""
+    for key in keys:
+        value: Any = config
+        for word in key.split("."):
+            value = value.get(word) if isinstance(value, dict) else None
+        if value is not None:
+            return value
+    return None
+
+
+def put(config: dict[str, Any], key: str, value: Any) -> None:
+    """Write a value under a key, whose points walk into nested configs."""
+    *outer, last = key.split(".")
+    for word in outer:
+        config = config.setdefault(word, {})
+    config[last] = value
+
+
+def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
+    """Whether one of ``keys`` is there and null, and none has a value."""
+    if look_up(config, keys) is not None:
+        return False
+    for key in keys:
+        *outer, last = key.split(".")
+        value = look_up(config, [".".join(outer)]) if outer else config
+        if isinstance(value, dict) and last in value:
+            return True
+    return False
+
+
+def is_whole(value: Any, most: int = 10**15 - 1, least: int = 0) -> bool:
+    """Whether a value is an integer between ``least`` and ``most``; a boolean is not."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def is_size(kind: str, value: Any, items: str = "") -> bool:
+    """Whether a value of a config is a size of ``kind``; a list has ``items`` of one kind, or any sizes and lists of them."""
+    if kind == "flag":
+        return isinstance(value, bool)
+    if kind == "text":
+        return isinstance(value, str)
+    if kind == "rational":
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**15
+    if kind == "position":
+        return is_whole(value, 100_000, -100_000)
+    if kind == "number, list, same or valid":
+        return value in ("same", "valid") if isinstance(value, str) else is_size("number or list", value)
+    if isinstance(value, (list, tuple)) and kind in ("list", "number or list", "any", "entries"):
+        items = "number" if kind == "number or list" else items
+        return kind == "entries" or all(
+            is_size(items, item) if items else item is None or is_size("any", item) for item in value
+        )
+    if kind == "entries" and isinstance(value, dict):
+        return True
+    if kind == "any" and isinstance(value, (bool, str)):
+        return True
+    return kind in ("number", "count", "entries", "number or list", "any") and is_whole(
+        value, 100_000 if kind == "count" else 10**15 - 1
+    )
+
+
+def as_whole(value: Any) -> str:
+    """How to write a whole number that has a decimal point."""
+    return f": write {int(value)}" if isinstance(value, float) and value.is_integer() else ""
+
+
+def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
+    """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
+
+    Raises:
+        ConfigError: it is not of that kind.
+    """
+    if not is_size(kind, value, items):
+        of = f" of {items}s" if items and kind == "list" else ""
+        kind = f"whole {kind}" if kind == "number" and isinstance(value, float) else kind
+        raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}{of}{as_whole(value)}")
+    if kind == "rational":
+        from fractions import Fraction
+
+        return Fraction(repr(value))
+    if kind == "entries" and not isinstance(value, int):
+        return len(value)
+    return Entries(key, value) if isinstance(value, list) else value
+
+
+class Entries(tuple):  # type: ignore[type-arg]
+    """The entries of a list of a config, under its ``key``; one that is not there is refused with the name of the list."""
+
+    key: str
+
+    def __new__(cls, key: str, entries: Sequence[Any]) -> Entries:
+        made = super().__new__(cls, entries)
+        made.key = key
+        return made
+
+    def __getitem__(self, place: Any) -> Any:
+        try:
+            return super().__getitem__(place)
+        except IndexError:
+            entry = f"{len(self)} entries" if len(self) != 1 else "one entry"
+            raise ConfigError(f"the config's '{self.key}' has {entry}, and the model reads entry {place}") from None
+
+    def __getnewargs__(self) -> tuple[str, tuple[Any, ...]]:
+        return self.key, tuple(self)

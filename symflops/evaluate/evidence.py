@@ -1,0 +1,155 @@
+"""What an answer rests on: the class, the fields of the config that were read, what measured it, and what it leaves out."""
+
+from __future__ import annotations
+
+from symflops.evaluate.classes import class_name, named_classes
+from symflops.evaluate.config import as_read, look_up
+from symflops.evaluate.sizes import default, sizes_of
+from symflops.evaluate.unread import census_of, unread
+from symflops.ir.format import line_of
+from symflops.support.errors import cut
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from symflops.evaluate.stored import Stored
+
+
+PROVEN, MEASURED, AS_SPECIFIED = "proven here", "measured", "as specified"
+"""The grades of an answer, the strongest first."""
+
+LIBRARIES = ("transformers.", "diffusers.", "torch.")
+LONGEST_KEY = 60
+"""Of a longer key, its beginning and its end are shown."""
+
+
+def evidence(model: Any) -> dict[str, Any]:
+    """What an estimate rests on.
+
+    Args:
+        model: The estimator. Its ``measured`` is what the catalog says of the spec's records: how many of each class are exact,
+            and why others are ``inexact``. It is ``proven`` if the real class was built and agrees in every parameter.
+
+    Returns:
+        ``grade``; the ``class``, and ``named_by``, the field that names it (None for the spec's first class); the keys that
+        were ``read``; those that were absent and ``defaulted``; those that are ``unread`` because neither the spec nor the
+        class knows them; the ``census`` of the class as counts of its fields (None without one); how many ``records`` of the
+        class are exact; ``why`` the grade is no higher, or what was not measured all the same; and the ``exception`` that the
+        convention makes for the class.
+    """
+    document, found = model.stored.document, as_read(model.stored.document, model.config)
+    references = document["references"]
+    field, name = next(named_classes(found), (None, ""))
+    if not name and found.get("model_type") in document["model_types"]:
+        field = "model_type"
+    census, kind = census_of(document, name), name or (class_name(references[0]) if references else None)
+    keys = [row["keys"] for row in document["fields"]]
+    given = [next((key for key in names if look_up(found, [key]) is not None), "") for names in keys]
+    told = {
+        "class": kind,
+        "named_by": field,
+        "read": list(filter(None, given)),
+        "defaulted": [names[0] for names, key in zip(keys, given, strict=True) if not key],
+        "unread": [path for path, _ in unread(model.stored, found)],
+        "census": None if census is None else {kind: len(census.get(kind, ())) for kind in ("described", "free", "guarded")},
+        "records": model.measured.get("records", {}).get(kind, 0),
+    }
+    grade, why = graded(model, told)
+    return {"grade": grade, **told, "why": why or unseen(model), "exception": model.exception or None}
+
+
+def graded(model: Any, told: Mapping[str, Any]) -> tuple[str, str]:
+    """The grade of an estimate, and why it is no higher.
+
+    A class is measured by its records, and a regime by its rules (:mod:`symflops.derive.regime_checks`). A class whose
+    parameters agree needs no records; but no proof runs what a regime does to it.
+    """
+    kind, names_no_class = told["class"], told["named_by"] in (None, "model_type")
+    why = next(filter(None, [model.stored.regimes[model.regime].get("unmeasured", ""), *inexact(model.measured)]), "")
+    if why or model.proven:
+        return (AS_SPECIFIED, why) if why else (PROVEN, "")
+    if not any(reference.startswith(LIBRARIES) for reference in model.stored.document["references"]):
+        why = "the spec names no class of a library"
+    elif not told["records"]:
+        why = f"{kind} has no record"
+    elif told["census"] is None:
+        why = f"the fields of {kind} have no census"
+    elif told["unread"] and names_no_class:  # a class that is named ignores what it does not know
+        why = f"nothing reads the config's {shortened(told['unread'])}"
+    return (AS_SPECIFIED, why) if why else (MEASURED, "")
+
+
+def inexact(measured: Mapping[str, Any]) -> list[str]:
+    """A line that says why not every record of a spec is exact, if that is so."""
+    return [f"not every record is exact: {measured['inexact']}"] if measured.get("inexact") else []
+
+
+def unseen(model: Any) -> str:
+    """The part of an estimate that PyTorch's counter, which measured the rest, does not see; empty if there is none."""
+    stored, convention = model.stored, model.convention
+    document, useful = stored.document, stored.of_convention("pairs", convention) == "useful"
+    if convention in dict(stored.regimes[model.regime].get("own", ())):
+        return f"the rules of convention '{convention}' are its own"
+    lines = (line_of(document, document["all_lines"][place]) for place in stored.lines(model.regime, convention))
+    work = [document["work"][line[1]] for line in lines]
+    amounts = (document["all_amounts"][row["amount"]] for row in work)
+    if useful and any(amount["useful"] != amount["executed"] for amount in amounts):
+        return "which pairs a mask leaves is the spec's word"
+    missed = sorted({row["operator"] for row in work if not row.get("seen", True)})
+    told = missed and stored.of_convention("unseen", convention)
+    return f"PyTorch's counter does not see all of {', '.join(missed)}" if told else ""
+
+
+def left_to_class(program: Stored, config: Mapping[str, Any]) -> Iterator[str]:
+    """Name each number of layers that a config leaves to its class, though the class's library writes all fields.
+
+    diffusers saves every argument of a class, so a file without one was edited; transformers leaves defaults out.
+    """
+    document, found = program.document, as_read(program.document, config)
+    written = any(reference.startswith("diffusers.") for reference in document["references"])
+    if not written or not any(look_up(found, row["keys"]) is not None for row in document["fields"]):
+        return
+    name = next((name for _, name in named_classes(found)), class_name(document["references"][0]))
+    for row in document["fields"]:
+        if row["kind"] == "count" and look_up(found, row["keys"]) is None:
+            yield f"the config has no '{row['keys'][0]}': {sizes_of(program, found)[row['letter']]} is the default of {name}"
+
+
+def grade_of(found: Mapping[str, Any]) -> str:
+    """The grade of evidence and its reason, for people."""
+    return f"{found['grade']} ({found['why']})" if found["why"] else str(found["grade"])
+
+
+def summary(found: Mapping[str, Any]) -> list[str]:
+    """Evidence in two lines, for people."""
+    kind = found["class"] or "no library class"
+    by = {None: "the spec's first", "model_type": "as the model type says"}.get(found["named_by"], f"by {found['named_by']}")
+    census = found["census"]
+    counts = "no census"
+    if census:
+        counts = "census: {described} fields described, {free} without effect, {guarded} guarded".format_map(census)
+    first = f"evidence: {grade_of(found)}; {kind} ({by}); {found['records']} measured records; {counts}"
+    rest = [f"{len(found['read'])} fields read", f"{len(found['defaulted'])} by default"]
+    if found["defaulted"]:
+        rest[-1] += f" ({shortened(found['defaulted'])})"
+    if found["unread"]:
+        rest.append(f"{len(found['unread'])} unread ({shortened(found['unread'])})")
+    more = [f"  the convention makes an exception for this class: {found['exception']}"] if found.get("exception") else []
+    return [first, f"  {', '.join(rest)}", *more]
+
+
+def shortened(names: list[str], most: int = 4) -> str:
+    """The first few of some names."""
+    return ", ".join(cut(name, LONGEST_KEY) for name in names[:most]) + (", ..." if len(names) > most else "")
+
+
+def parts_left_out(stored: Stored, regime: str, config: Mapping[str, Any], sizes: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each part that a config has and the regime does not run."""
+    for field in stored.regimes[regime].get("left_out", ()):
+        value = look_up(as_read(stored.document, config), field["keys"])
+        value = default(field, stored, sizes) if value is None else value
+        if value:
+            part, doc, key = field["part"], field["doc"], field["keys"][0]
+            yield f"regime '{regime}' leaves out the {doc} ('{key}' is {value}): '{regime}:parts={part}' runs them"

@@ -1,0 +1,290 @@
+"""The estimator: it interprets a stored program."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from operator import mul
+
+from symflops.evaluate.batch import LONGEST, BatchError, FormError
+from symflops.evaluate.batch_moments import Batches
+from symflops.evaluate.classes import check_class
+from symflops.evaluate.config import as_json
+from symflops.evaluate.evidence import evidence, inexact, left_to_class, parts_left_out
+from symflops.evaluate.layouts import implied_streams, inputs_of, sets_of
+from symflops.evaluate.module_tree import markdown_of
+from symflops.evaluate.moments import Flops, Moments, active_of, item_costs, settled, summed, whole_total
+from symflops.evaluate.sizes import check_fit, sizes_of, unanswered
+from symflops.evaluate.stored import DamageTold, Line, OtherStructure, plain, stored_of
+from symflops.evaluate.typical import example_of, lengths_taken
+from symflops.evaluate.unread import check_unread
+from symflops.formula.table import BoundFormulas, ConfigError
+from symflops.ir.index_sets import PADDED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from symflops.evaluate.stored import Stored
+    from symflops.ir.program import Program
+
+
+class InterpretedEstimator:
+    """Parameters and FLOPs of one model under a regime and a convention of its program.
+
+    ``program`` is a program, or the JSON object of a stored one.
+
+    Raises:
+        SymflopsError: no such regime or convention, or a config that does not fit.
+    """
+
+    account, proven = "", False  # how the parameters compare with a live module's, and whether they are the real class's
+
+    def __init__(
+        self,
+        program: Program | Mapping[str, Any],
+        config: Mapping[str, Any],
+        *,
+        regime: str = "full",
+        convention: str = "symflops",
+    ) -> None:
+        self.stored, self.config = stored_of(program), as_json(config)
+        with DamageTold():
+            self._read(self.stored, self.config, regime, convention)
+
+    longest = LONGEST  # the largest length of a list
+
+    def _read(self, stored: Stored, config: Mapping[str, Any], regime: str, convention: str) -> None:
+        check_class(stored.name, stored.document["references"], stored.document["model_types"], config)
+        self.unread = check_unread(stored, config)
+        stored.check(regime, convention)
+        self._bind(stored, sizes_of(stored, config), regime, convention)
+
+    def _bind(self, stored: Stored, sizes: dict[str, Any], regime: str, convention: str) -> None:
+        """Evaluate what depends on the sizes alone."""
+        self.measured: Mapping[str, Any] = {}
+        self.name, self.variant, self.regime, self.convention = stored.name, stored.variant, regime, convention
+        self.unit = stored.of_convention("units", convention)
+        self.exception: str = dict(stored.document.get("exceptions", ())).get(convention, "")
+        self.sizes = sizes
+        for letter, value in stored.fixed:
+            if plain(self.sizes[letter]) != value:
+                raise OtherStructure(f"this derivation is of models whose '{letter}' is {value!r}, not {self.sizes[letter]!r}")
+        check_fit(stored, self.sizes)
+        chosen = stored.regimes[regime]
+        self._values: dict[int, Any] = {}
+        self._formulas = BoundFormulas(stored.formulas.nodes, self.sizes)
+        self.padded = stored.of_convention("lengths", convention) == PADDED
+        self.places = stored.places(convention)
+        rows = [stored.moments[place] for place in self.places]
+        self.sets, self.moment_sets = sets_of(stored), {row["name"]: row["items"] for row in rows}
+        self._names = tuple(self.moment_sets)
+        self._plain = None if self.padded else self._names  # of moments that count as they are
+        self._unanswered = unanswered(stored, self.config, self.sizes)
+        if not self._unanswered:
+            _ = self._lines
+        self.streams = {stream.name: stream.optional for stream in stored.streams if stream.given}
+        asked = implied_streams(stored)
+        self.implied = tuple(name for name, some in asked if any(one is None or self._settled(one) for one in some))
+        self.padded_sums = tuple(row["name"] for row in rows if row.get("side"))
+        self.whole = tuple(name for name in stored.whole if name in self.moment_sets)
+        self.parameters: int = whole_total(self._settled(chosen["parameters"]))
+        self.trainable_parameters: int = whole_total(self._settled(chosen["trainable"]))
+        self.parameters_active = active_of(stored, regime, self.sizes)
+
+    @cached_property
+    def _lines(self) -> list[Line]:
+        """The work, with every formula of sizes evaluated."""
+        if self._unanswered:
+            raise ConfigError(self._unanswered)
+        stored, name = self.stored, self.convention
+        places = {place: number for number, place in enumerate(self.places)}
+        kind, unseen = (stored.of_convention(table, name) for table in ("pairs", "unseen"))
+        how = self._settled, places, kind, unseen, stored.shares(name)
+        return [Line(stored.document, position, *how) for position in stored.lines(self.regime, name)]
+
+    @cached_property
+    def _batches(self) -> Batches:
+        """What reads batches and sums them up."""
+        return Batches(self.stored, self.sizes, self.places, self.longest)
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """What an estimate rests on; see :func:`symflops.evaluate.evidence.evidence`."""
+        return evidence(self)
+
+    @property
+    def program(self) -> Program:
+        """The program, as the types that derive and print it."""
+        return self.stored.program
+
+    def _settled(self, position: int) -> Any:
+        """The value of a formula of sizes, evaluated once."""
+        if position not in self._values:
+            self._values[position] = self._formulas.settled(position, self.sizes)
+        return self._values[position]
+
+    @cached_property
+    def coefficients(self) -> dict[str, tuple[Any, ...]]:
+        """FLOPs per moment of the forward pass, the backward pass, both, and of what is recomputed."""
+        found = {kind: [0] * len(self.moment_sets) for kind in ("forward", "backward", "recomputed", "total")}
+        for line in self._lines:
+            counts = (line.forward, line.backward, line.recomputed, line.forward + line.backward)
+            for position, part in line.vector:
+                for kind, count in zip(found.values(), counts, strict=True):
+                    kind[position] += line.unit * part * count
+        return {kind: tuple(map(settled, values)) for kind, values in found.items()}
+
+    def _not_whole(self) -> None:
+        if self.whole:
+            raise BatchError(f"moments of one batch as a whole are not sums over items ({', '.join(self.whole)})")
+
+    def terms(self, *columns: Any) -> tuple[Any, ...]:
+        """The contribution of items to each moment; a column of lengths per axis, as an int or an integer array."""
+        self._not_whole()
+        return self._batches.terms(*columns)
+
+    def rests(self, *columns: Any) -> tuple[Any, ...]:
+        """The remainders of the model's divisions of lengths; all must be 0."""
+        self._not_whole()
+        return self._batches.rests(*columns)
+
+    def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
+        """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
+        pairs = zip(self._batches.inner, self._batches.inner_terms(*columns), strict=True)
+        return tuple((row["items"], left) for row, left in pairs)
+
+    @property
+    def taken(self) -> dict[str, int]:
+        """A length that conditions of the spec name, for each axis that they limit."""
+        return lengths_taken(self.stored, self.sizes)
+
+    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
+        """Stream or index set, layout and width of each argument whose shape holds lengths."""
+        return inputs_of(self.stored, self._settled)
+
+    def moments(self, **batch: Any) -> Moments:
+        """The moments of a batch: per stream a list or integer array with one entry per item."""
+        try:
+            values, padded = self._batches.moments(batch)
+        except FormError as error:
+            raise self._explained(error) from None
+        return Moments(self._names, values, padded, self.whole, self.padded_sums)
+
+    def _explained(self, error: FormError) -> BatchError:
+        """``error`` with an example of a batch that fits."""
+        example = example_of(self)
+        return BatchError(f"{error}; e.g. {example}" if example else str(error))
+
+    def notes(self, batch: Mapping[str, Any]) -> list[str]:
+        """What a caller should know of an estimate of ``batch``: what it leaves out or expects, exceptions."""
+        left_out = [name for name in self.implied if name not in batch]
+        found = [f"the batch has no '{name}', which this config implies: its work is not counted" for name in left_out]
+        found += [row["text"] for row in self.stored.document.get("expected", ()) if self._settled(row["formula"]) == 0]
+        found += [*left_to_class(self.stored, self.config), *parts_left_out(self.stored, self.regime, self.config, self.sizes)]
+        if self.exception:
+            found.append(f"convention '{self.convention}' makes an exception for this class: {self.exception}")
+        return [*found, *inexact(self.measured)]
+
+    def per_item(self, **batch: Any) -> dict[str, Any]:
+        """FLOPs of each item, forward and backward, per index set; they sum to ``total``.
+
+        Lists give lists of ints, and arrays integer arrays.
+
+        Raises:
+            BatchError: as ``moments``; or the cost of an item depends on other items.
+        """
+        self._not_whole()
+        try:
+            found = self._batches.read(batch)
+        except FormError as error:
+            raise self._explained(error) from None
+        return item_costs(self._batches, found, self.padded, self.coefficients["total"])
+
+    def per_sample(self, **batch: Any) -> Any:
+        """FLOPs of each sample, forward and backward; they sum to ``total``.
+
+        Raises:
+            BatchError: as ``moments``; or items of another index set also cost FLOPs, which ``per_item`` returns.
+        """
+        costs = self.per_item(**batch)
+        others = [items for items, found in costs.items() if items != "samples" and len(found)]
+        if others:
+            raise BatchError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
+        return costs["samples"]
+
+    def _work(self, m: Moments) -> list[tuple[Any, Any]]:
+        """Each line with the FLOPs of one execution."""
+        values = self._counted(m)
+        return [(line, line.once(values)) for line in self._lines]
+
+    def _counted(self, m: Moments) -> tuple[int, ...]:
+        """The moments that the convention counts.
+
+        Raises:
+            BatchError: they are those of another model.
+        """
+        if m.names != self._names:
+            m = self._of_names(m)
+        return m.padded_values if self.padded else m.values
+
+    def _of_names(self, m: Moments) -> Moments:
+        return m.named(self._names, self.name)
+
+    def _pass(self, m: Moments, kind: str) -> int:
+        values = self._counted(m)
+        found = sum(map(mul, self.coefficients[kind], values))
+        return found if type(found) is int and found >= 0 else whole_total(found)
+
+    def forward(self, m: Moments) -> int:
+        """FLOPs of the forward pass."""
+        return self._pass(m, "forward")
+
+    def backward(self, m: Moments) -> int:
+        """FLOPs of the backward pass, recomputation apart."""
+        return self._pass(m, "backward")
+
+    def recomputed(self, m: Moments) -> int:
+        """FLOPs of forward work that the backward pass repeats."""
+        return self._pass(m, "recomputed")
+
+    def total(self, m: Moments) -> int:
+        """Forward and backward."""
+        values = m.values if m.names is self._plain else self._counted(m)
+        found = sum(map(mul, self._total, values))
+        return found if type(found) is int and found >= 0 else whole_total(found)
+
+    @cached_property
+    def _total(self) -> tuple[Any, ...]:
+        """FLOPs per moment of both passes."""
+        return self.coefficients["total"]
+
+    def by_module(self, m: Moments) -> dict[str, Flops]:
+        """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
+        found: dict[str, list[Any]] = {}
+        for line, size in self._work(m):
+            sums = found.setdefault(line.module, [0, 0, 0])
+            for position, count in enumerate((line.forward, line.backward, line.recomputed)):
+                sums[position] += size * count
+        return {module: Flops(*(whole_total(value) for value in sums)) for module, sums in found.items()}
+
+    def by_contraction(self, m: Moments) -> dict[tuple[str, str], Any]:
+        """FLOPs of both passes per contraction: module and name."""
+        both = (((one.module, one.contraction), flops * (one.forward + one.backward)) for one, flops in self._work(m))
+        return {contraction: settled(flops) for contraction, flops in summed(both).items()}
+
+    def running(self, m: Moments) -> dict[tuple[str, ...], int]:
+        """FLOPs of the forward pass by the modules that run at once, outermost first."""
+        found = summed((line.within, flops * line.forward) for line, flops in self._work(m))
+        return {modules: whole_total(work) for modules, work in found.items()}
+
+    def _repr_markdown_(self) -> str:
+        """What notebooks show."""
+        return markdown_of(self)
+
+    def tensors(self) -> dict[str, int]:
+        """Elements per parameter, all copies together."""
+        return summed((name, self._settled(count)) for name, count in self.stored.tensors(self.regime))
+
+    def __repr__(self) -> str:
+        return f"<Estimator of '{self.name}': {self.regime:.60}, {self.convention}, {self.parameters:,} parameters>"

@@ -1,0 +1,131 @@
+"""The sizes of a model, read from a config."""
+
+from __future__ import annotations
+
+from symflops.evaluate.classes import check_census, failure
+from symflops.evaluate.config import as_read, checked, is_null, is_whole, look_up
+from symflops.evaluate.stored import plain
+from symflops.formula.table import ConfigError
+
+__all__ = ["checked", "default", "is_null", "is_whole", "look_up", "sizes_of"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from symflops.evaluate.stored import Stored
+
+
+def default(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any]) -> Any:
+    """What a size is when the config lacks it."""
+    return _settled(field, field["default"], program, known)
+
+
+def of_null(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any]) -> Any:
+    """What a size is when the config has null there.
+
+    Without facts about the class that reads the config, null is as absent. A class that takes null takes a flag as false. If it
+    takes null for a number, and the spec does not say what it makes of it, what reads the size is refused.
+    """
+    if "null" in field:
+        return _settled(field, field["null"], program, known)
+    if field.get("nullable"):
+        return None
+    if not program.document.get("reading"):
+        return default(field, program, known)
+    if field["kind"] == "flag":
+        return False
+    return Unsaid(f"the config's '{field['keys'][0]}' is null: leave it out for its default")
+
+
+class Unsaid:
+    """A size without a value: parameters that do not depend on it are known, and every use of it is refused, as FLOPs are.
+
+    A class may be built with null where a number is needed, as for the experts of a token, and fail when it runs.
+    """
+
+    def __init__(self, told: str) -> None:
+        self.told = told
+
+    def _refuse(self, *_: Any) -> Any:
+        raise ConfigError(self.told)
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+    __truediv__ = __rtruediv__ = __pow__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
+    __int__ = __index__ = __bool__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
+def unanswered(program: Stored, config: Mapping[str, Any], sizes: Mapping[str, Any]) -> str:
+    """Why only parameters are known of a config: a size has no value, or the class fails to run; empty if FLOPs are known."""
+    told = next((value.told for value in sizes.values() if type(value) is Unsaid), "")
+    return told or failure(program.document, as_read(program.document, config))
+
+
+def _settled(field: Mapping[str, Any], given: Any, program: Stored, known: Mapping[str, Any]) -> Any:
+    if isinstance(given, dict) and "formula" in given:
+        return program.formulas.settled(given["formula"], known)
+    if given is None and field["required"]:
+        raise ConfigError(f"the config has no '{field['keys'][0]}'")
+    return plain(given)
+
+
+def _said(program: Stored, formula: int, known: Mapping[str, Any]) -> Any:
+    """The value of a formula, or why it has none if the spec does not say what null makes of a size."""
+    try:
+        return program.formulas.settled(formula, known)
+    except ConfigError as error:
+        if not any(type(value) is Unsaid for value in known.values()):
+            raise
+        return Unsaid(str(error))
+
+
+def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of every letter of ``program``, derived ones included; a nullable size that is absent is None.
+
+    A size of which the spec does not say what null makes is :class:`Unsaid`. Whether sizes fit each other is not asked, since
+    only the program of their structure can tell (:func:`check_fit`).
+
+    Raises:
+        ConfigError: a field that has no default is missing, one is not of its type, or the census refuses its value.
+    """
+    config = as_read(program.document, config)
+    check_census(program.document, config, idle=True)
+    known: dict[str, Any] = {}
+    for field in program.document["fields"]:
+        keys = field["keys"]
+        value = look_up(config, keys)
+        if value is not None:
+            known[field["letter"]] = checked(field["kind"], keys[0], value, field.get("items", ""))
+        else:
+            known[field["letter"]] = (of_null if is_null(config, keys) else default)(field, program, known)
+    return defined(program, known)
+
+
+def defined(program: Stored, known: dict[str, Any]) -> dict[str, Any]:
+    """Sizes with those that are derived of them."""
+    for row in program.document["definitions"]:
+        known[row["letter"]] = _said(program, row["formula"], known)
+    return known
+
+
+def check_fit(program: Stored, sizes: Mapping[str, Any]) -> None:
+    """Check that sizes fit each other, as a program demands of those that have its structure.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    for row in program.document.get("requirements", ()):
+        if not holds(program, row["formula"], sizes):
+            raise ConfigError(f"the config does not fit the model: {row['text']}")
+
+
+def holds(program: Stored, formula: int, sizes: Mapping[str, Any]) -> bool:
+    """Whether a requirement is 0, or not asked: of an entry that a list lacks, or of null of which nothing is said."""
+    try:
+        return bool(program.formulas.value(formula, sizes) == 0)
+    except (LookupError, ConfigError):
+        return True
+    except (ArithmeticError, TypeError, ValueError):
+        return False

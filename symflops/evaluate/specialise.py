@@ -1,0 +1,191 @@
+"""specialise: :class:`~symflops.ir.program.Program`, known sizes -> the program of models that have them.
+
+What is known is substituted and folded: conditions are decided, loops of known length are counted, and what is 0 is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from symflops.evaluate.folding import NO_VALUE, Folding, constant
+from symflops.evaluate.idle import without_idle
+from symflops.evaluate.sizes import Unsaid
+from symflops.evaluate.stored import plain
+from symflops.formula.factoring import Writer, expanded
+from symflops.formula.formula import ONE, ZERO, Apply, Formula, Num, TallyOf, evaluate, symbols, walk
+from symflops.formula.terms import Rewriting, Terms, plus, times
+from symflops.ir.batch import Moment, Requirement
+from symflops.ir.program import Amount, Case, Field, Line, Program, RegimeLines
+from symflops.support.errors import SymflopsError
+
+WHOLE = ("count", "number")
+"""The kinds of sizes that are whole numbers, and never negative."""
+
+
+def specialise(program: Program, values: Mapping[str, Any], numbers: Collection[str] = ()) -> Program:
+    """The program of models whose sizes are ``values``, by letter; null is None.
+
+    ``numbers`` are the letters that formulas no longer have. All other letters stay, and decide conditions if they are known.
+    Values of lengths are those of streams that no batch has.
+
+    Raises:
+        SymflopsError: the sizes do not fit each other.
+    """
+    fields = {field.letter: field for field in program.fields}
+    given = {name: plain(value) for name, value in values.items() if name in fields and not isinstance(value, Unsaid)}
+    known, replaced = dict(given), {*numbers, *(_counted(program, fields, given) if given else ())}
+    known |= {name: values[name] for stream in program.streams for name in stream.variables if name in values}
+    for one in program.definitions:
+        letters = set(symbols(one.formula))
+        replaced |= {one.letter} if letters <= replaced else set()
+        if letters <= known.keys():
+            try:
+                known[one.letter] = evaluate(one.formula, known)
+            except NO_VALUE:
+                continue
+    whole = {name for name, field in fields.items() if field.kind in WHOLE}
+    whole |= {name for stream in program.streams for name in stream.variables}
+    return _Specialised(program, given, Folding(known, replaced, whole, _writer(program))).program()
+
+
+def _counted(program: Program, fields: Mapping[str, Field], given: Mapping[str, Any]) -> set[str]:
+    """Known numbers of iterations that a pattern of layers turns into other numbers, beside which a letter is no help."""
+    found: set[str] = set()
+
+    def noted(formula: Formula) -> Formula:
+        for part in walk(formula):
+            if isinstance(part, TallyOf) or (isinstance(part, Apply) and part.function not in ("min", "max", "excess")):
+                letters = set(symbols(part))
+                found.update(letters if letters <= given.keys() else ())
+        return formula
+
+    Rewriting(noted)((program.cases, program.parameters))
+    return {name for name in found if fields[name].kind == "count"}
+
+
+def _writer(program: Program) -> Writer:
+    """A writer that orders the letters of ``program``: counts of iterations, derived sizes, sizes, lengths."""
+    lines = [line for regime in program.regimes for line in regime.lines]
+    counted = {id(line.forward): line.forward for line in lines}.values()
+    letters = [name for formula in counted for name in symbols(formula)]
+    letters += [one.letter for one in program.definitions] + [field.letter for field in program.fields]
+    letters += [name for stream in program.streams for name in stream.variables]
+    return Writer(letters, frozenset(atom for count in counted for term in expanded(count).terms for atom, _ in term))
+
+
+class _Specialised:
+    """A program with its formulas folded, renumbered where moments vanish or become equal."""
+
+    def __init__(self, program: Program, given: Mapping[str, Any], folding: Folding) -> None:
+        self.whole, self.given, self.folding = program, given, folding
+        self.moments: list[Moment] = []
+        self.amounts: dict[Amount, Amount] = {}
+        self.places = [self.placed(self.folding.rewritten(moment)) for moment in program.moments]
+
+    def placed(self, moment: Moment) -> tuple[int, Formula]:
+        """Where a moment is now, and how many times it is that; 0 times if it vanishes."""
+        poly = expanded(moment.formula)
+        if not poly:
+            return 0, ZERO
+        factor: Formula = ONE
+        if len(poly.terms) == 1:
+            ((term, number),) = poly.terms.items()
+            factor, formula = Num(Fraction(number)), self.folding.writer.term(term, 1)
+            moment = moment if formula == moment.formula else replace(moment, formula=formula)
+        letters = set(symbols(moment.formula))
+        moment = replace(moment, sizes=tuple(name for name in moment.sizes if name in letters))
+        for place, other in enumerate(self.moments):
+            if (other.items, other.formula, other.side) == (moment.items, moment.formula, moment.side):
+                only = (*other.only, *moment.only) if other.only and moment.only else ()
+                self.moments[place] = replace(other, only=tuple(dict.fromkeys(only)))
+                return place, factor
+        self.moments.append(moment)
+        return len(self.moments) - 1, factor
+
+    def terms(self, terms: Terms) -> Terms:
+        """A vector over the moments as they are now, without zeros."""
+        found: dict[int, list[Formula]] = {}
+        for position, formula in terms:
+            place, factor = self.places[position]
+            found.setdefault(place, []).append(times(factor, self.folding.folded(formula)))
+        sums = ((place, some[0] if len(some) == 1 else self.folding.short(plus(some))) for place, some in sorted(found.items()))
+        return tuple((place, formula) for place, formula in sums if formula != ZERO)
+
+    def program(self) -> Program:
+        """The whole program."""
+        whole, folded = self.whole, self.folding.rewritten
+        regimes = tuple(map(self.regime, whole.regimes))
+        cases = tuple(map(self.case, whole.cases))
+        lines = [line for regime in regimes for some in (regime.lines, *(own for _, own in regime.own)) for line in some]
+        fixed = dict(whole.fixed) | dict(self.given)
+        made = replace(
+            whole, fields=tuple(map(self.field, whole.fields)), definitions=folded(whole.definitions),
+            streams=folded(whole.streams), inputs=folded(whole.inputs), moments=tuple(self.moments),
+            amounts=tuple(dict.fromkeys(line.amount for line in lines)), tensors=regimes[0].tensors,
+            parameters=regimes[0].parameters, regimes=regimes, cases=cases,
+            fixed=tuple(fixed.items()), statistics=folded(whole.statistics), inner=folded(whole.inner),
+            conditions=folded(whole.conditions), expected=folded(whole.expected),
+            requirements=tuple(self.requirements()),
+        )  # fmt: skip
+        return without_idle(made)
+
+    def field(self, field: Field) -> Field:
+        """A size; a known one is what it is known to be where a config does not say it."""
+        if field.letter not in self.given:
+            return field
+        value = self.given[field.letter]
+        default = value if value is None or isinstance(value, (bool, str, tuple)) else constant(value)
+        return replace(field, default=default, required=False)
+
+    def requirements(self) -> Iterable[Requirement]:
+        """What is still to be required.
+
+        Raises:
+            SymflopsError: the known sizes do not fit each other.
+        """
+        for one in self.whole.requirements:
+            formula = self.folding.folded(one.formula)
+            if isinstance(formula, Num) and formula != ZERO:
+                raise SymflopsError(f"the sizes do not fit the model: {one.text}")
+            if formula != ZERO:
+                yield replace(one, formula=formula)
+
+    def case(self, case: Case) -> Case:
+        """The closed forms of a regime under a convention."""
+        forward, backward, recomputed = map(self.terms, (case.forward, case.backward, case.recomputed))
+        return replace(case, forward=forward, backward=backward, recomputed=recomputed)
+
+    def regime(self, regime: RegimeLines) -> RegimeLines:
+        """The work and the parameters of one regime."""
+        folded = self.folding.rewritten
+        pairs = [(folded(tensor), trains) for tensor, trains in zip(regime.tensors, regime.trains, strict=True)]
+        kept = [(tensor, trains) for tensor, trains in pairs if tensor.count != ZERO]
+        return replace(
+            regime, lines=self.lines(regime.lines), own=tuple((name, self.lines(lines)) for name, lines in regime.own),
+            tensors=tuple(tensor for tensor, _ in kept), trains=tuple(trains for _, trains in kept),
+            parameters=folded(regime.parameters), trainable=folded(regime.trainable),
+            active=None if regime.active is None else folded(regime.active), tokens=self.terms(regime.tokens),
+        )  # fmt: skip
+
+    def lines(self, lines: Iterable[Line]) -> tuple[Line, ...]:
+        """The contractions that still do work."""
+        found = []
+        for line in lines:
+            made: Line = self.folding.rewritten(replace(line, amount=NOTHING))
+            amount = self.amount(line.amount)
+            runs = any(count != ZERO for count in (made.forward, made.recomputed, *made.backward))
+            if runs and made.unit != ZERO and (amount.useful or amount.executed):
+                found.append(replace(made, amount=amount))
+        return tuple(found)
+
+    def amount(self, amount: Amount) -> Amount:
+        """What a contraction runs over."""
+        if amount not in self.amounts:
+            self.amounts[amount] = replace(amount, useful=self.terms(amount.useful), executed=self.terms(amount.executed))
+        return self.amounts[amount]
+
+
+NOTHING = Amount("", (), ())

@@ -1,0 +1,282 @@
+"""Steps as exact integers: of a model at some sizes, of items that grow along one stream, and of measured cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+from symflops.evaluate.batch import BatchError
+from symflops.evaluate.batch_moments import sides_of
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.item_analysis import ATTENTION, ORDER, part_of
+from symflops.evaluate.stored import Stored, stored_of
+from symflops.formula.formula import ZERO, Formula, evaluate
+from symflops.formula.table import ConfigError
+from symflops.ir.closed_forms import needed
+from symflops.ir.index_sets import PADDED
+from symflops.ir.program import Case, Program
+from symflops.ir.verification import KnownInexact, Verification, VerifiedCase
+from symflops.support.errors import SymflopsError
+
+EVERY = 2
+"""How many of the lengths of a sweep one row of a page stands for."""
+
+
+class Step:
+    """Values of closed forms on a batch; ``case`` is that of figures, by default the first of ``program``.
+
+    Raises:
+        SymflopsError: the model does not accept the batch.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        sizes: Mapping[str, Any],
+        batch: Mapping[str, Any],
+        case: Case | None = None,
+        stored: Stored | None = None,
+    ) -> None:
+        self.program, self.sizes, self.batch = program, sizes, batch
+        self.case = case or program.case(program.regimes[0].name, program.conventions[0])
+        self.stored = stored or stored_of(replace(program, regimes=(), cases=(), tensors=(), amounts=()))
+        self.real, self.padded = sides_of(self.stored, batch, sizes, range(len(program.moments)))
+        self._parts: dict[str, dict[int, Any]] = {}
+
+    @property
+    def total(self) -> int:
+        """The work of both passes."""
+        return int(self.value(self.case, (*self.case.forward, *self.case.backward)))
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the batch, 0 if the program does not say."""
+        parts = self.program.regime(self.case.regime).tokens
+        return sum(int(evaluate(part, self.sizes)) * self.real[place] for place, part in parts)
+
+    def value(self, case: Case, terms: Iterable[tuple[int, Formula]]) -> Any:
+        """The value of a closed form."""
+        moments = self.moments(case.convention)
+        return sum(evaluate(formula, self.sizes) * moments[place] for place, formula in terms)
+
+    def moments(self, convention: str) -> tuple[int, ...]:
+        """The moments that a convention counts."""
+        return self.padded if self.program.row(convention).lengths == PADDED else self.real
+
+    def at(self, sizes: Mapping[str, Any] | None = None, batch: Mapping[str, Any] | None = None) -> Step:
+        """The step with other sizes, or on another batch."""
+        batch = self.batch if batch is None else batch
+        found = Step(self.program, self.sizes if sizes is None else sizes, batch, self.case, self.stored)
+        found._parts = self._parts if sizes is None else {}
+        return found
+
+    def parts(self) -> dict[str, int]:
+        """The work of each part in both passes; parts add up to the total."""
+        if not self._parts:
+            self._parts |= self._by_moment()
+        moments = self.moments(self.case.convention)
+        return {part: int(sum(each * moments[at] for at, each in some.items())) for part, some in self._parts.items()}
+
+    def _by_moment(self) -> dict[str, dict[int, Any]]:
+        """The work of each part in both passes per unit of each moment, by its position."""
+        rules, share = self.program.row(self.case.convention), Fraction(1, self.program.row(self.case.convention).shares)
+        found: dict[str, dict[int, Any]] = {part: {} for part in ORDER}
+        for line in self.program.regime(self.case.regime).under(rules.name):
+            part = found[part_of(line)]
+            if line.seen or rules.unseen:
+                counts = (line.forward, *line.backward)
+                each = evaluate(line.unit, self.sizes) * sum(evaluate(count, self.sizes) for count in counts) * share
+                for place, factor in line.amount.under(rules.pairs):
+                    part[place] = part.get(place, 0) + each * evaluate(factor, self.sizes)
+        return {part: some for part, some in found.items() if some}
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Batches whose items grow along one stream; of several axes, the last two grow."""
+
+    batch: Mapping[str, Any]
+    stream: str
+    entry: Any
+    every: int = 1
+
+    @property
+    def sides(self) -> list[int]:
+        """The lengths of the axes that grow, in order."""
+        powers = range(7, 18, self.every) if isinstance(self.entry, int) else range(3, 10, self.every)
+        return [2**power for power in powers]
+
+    def grown(self, side: int) -> Any:
+        """The entry of an item whose axes have grown to ``side``."""
+        return side if isinstance(self.entry, int) else [*self.entry[:-2], *[side] * min(2, len(self.entry))]
+
+    @property
+    def label(self) -> str:
+        """The label of the horizontal axis."""
+        what = "tokens" if isinstance(self.entry, int) else "positions"
+        return f"{what} of {self.stream} in an item"
+
+    def tokens(self, side: int) -> int:
+        """The number of tokens of an item."""
+        return side if isinstance(self.entry, int) else prod(self.grown(side))
+
+    def at(self, side: int) -> dict[str, Any]:
+        """The batch whose axes have grown to ``side``."""
+        return {**self.batch, self.stream: [self.grown(side)] * len(self.batch[self.stream])}
+
+    def first(self, holds: Callable[[dict[str, Any]], bool]) -> int | None:
+        """The tokens from which on ``holds`` is true, if it is false at first and true in the end; else None."""
+        low, *_, high = self.sides
+        if holds(self.at(low)) or not holds(self.at(high)):
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if holds(self.at(middle)) else (middle, high)
+        return self.tokens(high)
+
+
+def sweep(batch: Mapping[str, Any], stream: str = "") -> Sweep:
+    """The sweep over a stream of a batch, by default its first.
+
+    Raises:
+        SymflopsError: the batch has no such stream, or none with lengths.
+    """
+    given = {name: entries for name, entries in batch.items() if isinstance(entries, list) and entries}
+    if stream and stream not in given:
+        raise SymflopsError(f"a picture cannot be over '{stream}': the batch has {', '.join(given) or 'no stream with items'}")
+    if not given:
+        raise SymflopsError("a picture is over the length of a stream, and the batch has none with items")
+    name = stream or next(iter(given))
+    return Sweep(batch, name, given[name][0])
+
+
+@dataclass(frozen=True, slots=True)
+class PerToken:
+    """The work of both passes at one length: that of the axes that grow, the tokens of an item and of the batch."""
+
+    length: int
+    item: int
+    tokens: int
+    flops: int
+    attention: Fraction
+
+    @property
+    def each(self) -> Fraction:
+        """FLOPs per token."""
+        return Fraction(self.flops, self.tokens)
+
+
+def grown_steps(step: Step, grown: Sweep) -> Iterator[PerToken]:
+    """The work of a step at each length of a sweep that the model takes."""
+    for side in grown.sides:
+        try:
+            there = step.at(batch={**step.batch, **grown.at(side)})
+        except SymflopsError:
+            continue
+        total, tokens = there.total, there.tokens
+        if tokens:
+            share = Fraction(there.parts().get(ATTENTION, 0), total) if total else Fraction(0)
+            yield PerToken(side, grown.tokens(side), tokens, total, share)
+
+
+@dataclass(frozen=True, slots=True)
+class OverLength:
+    """Work per token over the tokens of ``stream`` in an item."""
+
+    stream: str
+    rows: tuple[PerToken, ...]
+
+
+def over_length(step: Step) -> OverLength | None:
+    """The work per token of a step whose items grow along its first stream; None if the model has no tokens there."""
+    given = {name: entries for name, entries in step.batch.items() if not isinstance(entries, list) or entries[:1] != [[]]}
+    if not any(isinstance(entries, list) and entries for entries in given.values()):
+        return None
+    grown = sweep(given)
+    rows = tuple(row for row in grown_steps(step, replace(grown, every=EVERY)) if row.flops)
+    return OverLength(grown.stream, rows) if len({row.each for row in rows}) > 1 else None
+
+
+COUNTER = "torch"
+"""The convention that counts as PyTorch's own counter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """A measured case: the letters of moments, their values, and the coefficients of both passes at its sizes.
+
+    ``sizes`` are the letters of the closed forms with their values.
+    """
+
+    reference: str
+    torch: str
+    case: VerifiedCase
+    regime: str
+    sizes: tuple[tuple[str, object], ...]
+    terms: tuple[tuple[str, int, int, int], ...]
+    known: KnownInexact | None = None
+
+    @property
+    def counted(self) -> tuple[int, int]:
+        """The FLOPs of both passes that PyTorch counted."""
+        more = (self.known.forward, self.known.backward) if self.known else (0, 0)
+        return self.case.forward - more[0], self.case.backward - more[1]
+
+    @property
+    def forward(self) -> int:
+        """The FLOPs of the forward pass by its closed form."""
+        return sum(value * coefficient for _, value, coefficient, _ in self.terms)
+
+    @property
+    def backward(self) -> int:
+        """The FLOPs of the backward pass by its closed form."""
+        return sum(value * coefficient for _, value, _, coefficient in self.terms)
+
+
+def inserted(program: Program, verified: Sequence[Verification]) -> Inserted | None:
+    """The first measured case whose config is recorded, and that ``program`` derives; None if there is none.
+
+    A case that is known to be inexact comes last, with its known difference.
+    """
+    regime = program.regimes[0].name
+    if COUNTER not in program.conventions:
+        return None
+    stored = stored_of(program)
+    exact = ((found, case, None) for found in verified for case in found.cases)
+    inexact = ((found, case, known) for found in verified for case, known in found.inexact)
+    for found, measured, known in (*exact, *inexact):
+        if measured.config is not None and measured.batch is not None:
+            try:
+                made = _inserted(program, stored, regime, found, measured, known)
+            except (SymflopsError, ConfigError, BatchError, KeyError, IndexError):
+                continue  # of another structure than this page, or of a batch that leaves out a stream
+            if (made.forward, made.backward) == (measured.forward, measured.backward):
+                return made  # others were measured on inputs that need gradients, or on some of the outputs
+    return None
+
+
+def _inserted(
+    program: Program, stored: Stored, regime: str, found: Verification, measured: VerifiedCase, known: KnownInexact | None
+) -> Inserted:
+    """A case with the values of its letters."""
+    estimator = InterpretedEstimator(stored.document, measured.config or {}, regime=regime, convention=COUNTER)
+    sizes, case = estimator.sizes, program.case(regime, COUNTER)
+    moments = Step(program, sizes, dict(measured.batch or {}), case, stored).moments(COUNTER)
+    forward, backward = dict(case.forward), dict(case.backward)
+    read = needed([formula for _, formula in (*case.forward, *case.backward)], program)
+
+    def times(terms: Mapping[int, Formula], place: int) -> int:
+        return int(evaluate(terms.get(place, ZERO), sizes))
+
+    return Inserted(
+        found.reference, found.torch, measured, regime,
+        tuple((field.letter, sizes[field.letter]) for field in program.fields if field.letter in read),
+        tuple(
+            (program.sum_key(place, COUNTER), moments[place], times(forward, place), times(backward, place))
+            for place in sorted({*forward, *backward})
+        ),
+        known,
+    )  # fmt: skip

@@ -1,0 +1,243 @@
+"""Reads a stored program, and evaluates its lines for one model.
+
+It is plain JSON data, without the dataclasses that deriving and printing need. :mod:`symflops.ir.serialise` writes the
+format. Reading needs the standard library alone, because quick commands and training jobs do it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from symflops.formula.table import Formulas
+from symflops.ir.format import FormatError, leading, line_of, unpacked
+from symflops.support.errors import SymflopsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from symflops.ir.program import Program
+
+
+class UnknownNameError(SymflopsError, ValueError):
+    """No such regime or convention."""
+
+
+class OtherStructure(SymflopsError, ValueError):  # noqa: N818 - a published name
+    """The sizes are of a model whose structure is not that of a program."""
+
+
+class DamageTold:
+    """Says of a document that is no program of this format that it is damaged, whatever part of it is read.
+
+    Raises:
+        FormatError: reading it raised ``AttributeError``, ``LookupError``, ``StopIteration``, ``TypeError`` or ``ValueError``.
+    """
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (AttributeError, LookupError, StopIteration, TypeError)) or type(error) is ValueError:
+            raise FormatError(f"a stored program is damaged: {type(error).__name__}: {error}") from None
+
+
+class Stream:
+    """A declared stream: its index set, the axes of a batch entry, and whether a batch may leave it out."""
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self.name: str = row["name"]
+        self.items: str = row["items"]
+        self.variables: tuple[str, ...] = tuple(row["variables"])
+        self.optional: bool = row.get("optional", False)
+        self.counts: bool = row.get("counts", False)
+        self.absent: int = row.get("absent", 0)
+
+    @property
+    def given(self) -> bool:
+        """Whether a batch gives it."""
+        return bool(self.variables) or self.counts
+
+
+class Layout:
+    """How a real tensor is laid out; see :class:`symflops.ir.spec.Layout`."""
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self.axes: tuple[str, ...] = tuple(row.get("axes", ()))
+        self.values: tuple[str, ...] = tuple(row.get("values", ()))
+
+
+class Input:
+    """How an argument of the model carries lengths; ``width`` and ``when`` are positions of formulas."""
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self.name: str = row["name"]
+        self.stream: str = row["stream"]
+        self.layout = None if row["layout"] is None else Layout(row["layout"])
+        self.over: str = row.get("over", "")
+        self.width: int | None = row.get("width")
+        self.when: int | None = row.get("when")
+
+
+RECENT: deque[tuple[Any, Stored]] = deque(maxlen=8)
+"""Programs in memory that estimators were made of: most are asked under several regimes and conventions."""
+
+
+def stored_of(program: Program | Mapping[str, Any]) -> Stored:
+    """A program in memory, or the JSON object of a stored one, as the interpreter reads it.
+
+    Raises:
+        FormatError: the object is of another format, or damaged.
+    """
+    if isinstance(program, dict):
+        return Stored(program)
+    for known, stored in RECENT:
+        if known is program:
+            return stored
+    from symflops.ir.serialise import document_of
+
+    made = Stored(document_of(program))  # type: ignore[arg-type]
+    RECENT.append((program, made))
+    return made
+
+
+class Stored:
+    """A stored program.
+
+    Raises:
+        FormatError: the document is of another format, or damaged.
+    """
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        with DamageTold():
+            self.document = document = unpacked(document)
+            self.name: str = document["name"]
+            self.formulas = Formulas(document["formulas"])
+            self.streams = tuple(Stream(row) for row in document["streams"])
+            self.inputs = tuple(Input(row) for row in document["inputs"])
+            self.regimes = {row["name"]: row for row in document["regimes"]}
+            self.conventions: tuple[str, ...] = tuple(document["conventions"])
+            self.moments: list[Mapping[str, Any]] = document["moments"]
+            self.statistics: list[Mapping[str, Any]] = document.get("statistics", [])
+            self.inner: list[Mapping[str, Any]] = document.get("inner", [])
+            self.conditions: list[Mapping[str, Any]] = document.get("conditions", [])
+
+    @property
+    def program(self) -> Program:
+        """The program, as the types that derive and print it."""
+        from symflops.ir.serialise import program_of
+
+        return program_of(self.document)
+
+    def tensors(self, regime: str) -> list[tuple[str, int]]:
+        """The parameters of a regime: name, and position of the number of elements of all copies."""
+        rows = [self.document["all_tensors"][position] for position in self.regimes[regime]["tensors"]]
+        return [(row[0], self.document["shapes"][row[1]]["count"]) for row in rows]
+
+    def of_convention(self, table: str, convention: str) -> Any:
+        """The entry of a convention in the table ``pairs``, ``lengths``, ``unseen`` or ``units``."""
+        return dict(self.document[table])[convention]
+
+    def check(self, regime: str, convention: str) -> None:
+        """Refuse a regime or a convention that is not stored.
+
+        Raises:
+            SymflopsError: with those that are.
+        """
+        for kind, name, known in (("regime", regime, self.regimes), ("convention", convention, self.conventions)):
+            if name not in known:
+                raise UnknownNameError(f"no {kind} '{name}'; there is {', '.join(known)}")
+
+    def lines(self, regime: str, convention: str) -> list[int]:
+        """The positions of the work of a regime that a convention counts."""
+        row = self.regimes[regime]
+        found: list[int] = dict(row.get("own", ())).get(convention, row["lines"])
+        return found
+
+    def shares(self, convention: str) -> int:
+        """Into how many parts the lines of a convention divide a FLOP."""
+        return dict(self.document.get("shares", ())).get(convention, 1)  # type: ignore[no-any-return]
+
+    def places(self, convention: str) -> list[int]:
+        """The positions of the moments of a convention."""
+        only = [row.get("only", ()) for row in self.moments]
+        return [place for place, names in enumerate(only) if not names or convention in names]
+
+    @property
+    def fixed(self) -> list[tuple[str, Any]]:
+        """The sizes that decide the structure: letter and value."""
+        return [(letter, plain(value)) for letter, value in self.document.get("fixed", ())]
+
+    @property
+    def variant(self) -> str | None:
+        """The name of the structure, None if no size decides it."""
+        return (self.document.get("variant") or "derived") if self.document.get("fixed") else None
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The moments that belong to one batch as a whole, and do not add."""
+        names = {statistic["name"] for statistic in self.statistics}
+        return tuple(row["name"] for row in self.moments if not names.isdisjoint(self.formulas.letters(row["formula"])))
+
+    def __repr__(self) -> str:
+        return f"<Stored program of '{self.name}': regimes={len(self.regimes)}, conventions={len(self.conventions)}>"
+
+
+def has(sizes: Mapping[str, Any], structure: Mapping[str, str]) -> bool:
+    """Whether sizes have a structure, which maps attributes to the text of their values."""
+    return all(repr(plain(sizes.get(name))) == value for name, value in structure.items())
+
+
+def plain(value: Any) -> Any:
+    """A stored value of a config: lists as tuples, tagged fractions as Fractions."""
+    if isinstance(value, dict):
+        from fractions import Fraction
+
+        return Fraction(value["fraction"])
+    return tuple(plain(item) for item in value) if isinstance(value, (list, tuple)) else value
+
+
+def share(whole: Any, parts: int) -> Any:
+    """A part of a number, as a fraction if it is not whole."""
+    found, rest = divmod(whole, parts)
+    if not rest:
+        return found
+    from fractions import Fraction  # an estimate with whole FLOPs starts faster without it
+
+    return Fraction(whole, parts)
+
+
+class Line:
+    """One contraction, with every formula of sizes evaluated for one model.
+
+    ``value`` evaluates the formula at a position. ``places`` are those of moments in a batch's. ``kind`` (of pairs), ``unseen``
+    and ``shares`` (parts of a FLOP) are those of the convention. ``vector`` holds the units of work per moment, as pairs of a
+    moment's place and a coefficient.
+    """
+
+    __slots__ = ("_within", "backward", "contraction", "forward", "module", "recomputed", "unit", "vector")
+
+    def __init__(
+        self, document: Mapping[str, Any], position: int, value: Callable[[int], Any], places: Mapping[int, int],
+        kind: str, unseen: bool, shares: int = 1,
+    ) -> None:  # fmt: skip
+        self.module, shared, *rest = line_of(document, document["all_lines"][position])
+        work = document["work"][shared]
+        self._within: Sequence[str] = rest[0]["within"] if rest else ()
+        self.contraction: str = work["contraction"]
+        self.unit = value(work["unit"]) if shares == 1 else share(value(work["unit"]), shares)
+        self.forward = value(work["forward"])
+        self.backward = sum(value(document["all_gradients"][gradient]["count"]) for gradient in work["gradients"])
+        self.recomputed = value(work["recomputed"]) if "recomputed" in work else 0
+        counts = work.get("seen", True) or unseen
+        pairs = document["all_amounts"][work["amount"]]["useful" if kind == "useful" else "executed"]
+        self.vector = [(places[moment], value(formula)) for moment, formula in pairs] if counts else []
+
+    @property
+    def within(self) -> tuple[str, ...]:
+        """The modules that run while this does, outermost first."""
+        return tuple(self._within) or leading(self.module)
+
+    def once(self, values: Sequence[int]) -> Any:
+        """FLOPs of one execution, on the moments of a batch."""
+        return self.unit * sum(part * values[position] for position, part in self.vector)

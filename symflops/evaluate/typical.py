@@ -1,0 +1,186 @@
+"""Batches that a model takes: a typical one, an example, and the least length; what messages about batches say."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from symflops.evaluate.batch import LONGEST
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from symflops.evaluate.stored import Stored
+
+    Rests = Sequence[tuple[frozenset[str], Callable[[Mapping[str, int]], Any]]]
+    """The letters that a rest reads, and the rest itself, which must be at least 1."""
+    Owners = Mapping[str, tuple[str, int]]
+
+
+MOST_RAISED = 2048
+"""By how much lengths are raised at most, so that they divide."""
+
+MOST_BITS = 40
+UNFIT = "is too short for the model, or does not divide as the model divides it"
+SHORT, WIDE = (1024, 3360, 32_000), (64, 448, 3360, 32_000)
+"""Lengths of examples, of streams with one axis and with several; halves of them are lengths, too."""
+
+
+def typical_lengths(streams: Sequence[Any], inner: Rests, taken: Mapping[str, int]) -> dict[str, int]:
+    """Each length: 1024 along one axis, 16 along each of several axes; streams that a batch may leave out have their default.
+
+    Lengths that a condition refuses become those that it names (``taken``). Lengths of which too little is left are doubled, in
+    all streams or in one; if that does not help, those of one stream become 0 or 1, or all are raised until they divide.
+    """
+    absent = {stream.name: stream.absent for stream in left_out(streams)}
+    found = {
+        name: absent[stream.name] if stream.name in absent else 1024 if len(stream.variables) == 1 else 16
+        for stream in streams
+        for name in stream.variables
+    }
+    short = {name for letters, rest in inner if rest(found) < 1 for name in letters}
+    limited = {name: taken[name] if name in short and name in taken else length for name, length in found.items()}
+    own = [doubled(limited, inner, stream.variables) for stream in streams]
+    few = [{**limited, **dict.fromkeys(stream.variables, length)} for stream in streams for length in (0, 1)]
+    for grown in (doubled(found, inner, found), doubled(limited, inner, found), *own, few, raised(limited, inner)):
+        fitting = next((lengths for lengths in grown if all(rest(lengths) >= 1 for _, rest in inner)), None)
+        if fitting is not None:
+            return fitting
+    return found
+
+
+def doubled(lengths: Mapping[str, int], inner: Rests, among: Collection[str]) -> Iterator[dict[str, int]]:
+    """``lengths``, those ``among`` them of which too little is left doubled, again and again."""
+    found = dict(lengths)
+    while max(found.values(), default=0) < LONGEST:
+        yield found
+        short = {name for letters, rest in inner if rest(found) < 1 for name in letters if name in among}
+        if not short:
+            break
+        found = {name: length * (1 + (name in short)) for name, length in found.items()}
+
+
+def raised(lengths: Mapping[str, int], inner: Rests) -> Iterator[dict[str, int]]:
+    """``lengths`` that the rests read raised by 1, 2, ..., for divisions by other numbers than powers of 2."""
+    read = {name for letters, _ in inner for name in letters}
+    for more in range(1, MOST_RAISED):
+        yield {name: length + more * (name in read) for name, length in lengths.items()}
+
+
+def left_out(streams: Sequence[Any]) -> list[Any]:
+    """The streams that a batch may leave out, of their default length then, beside another stream of their items."""
+    measured = Counter(stream.items for stream in streams if stream.variables)
+    return [stream for stream in streams if stream.absent and measured[stream.items] > bool(stream.variables)]
+
+
+def as_batch(streams: Sequence[Any], lengths: Mapping[str, int]) -> dict[str, list[Any]]:
+    """One item per stream, of some lengths."""
+    rows = {stream.name: [lengths[name] for name in stream.variables] for stream in streams if stream.variables}
+    return {name: [row[0] if len(row) == 1 else row] for name, row in rows.items()}
+
+
+def too_short(place: int, item: Mapping[str, int], owners: Owners, left: Callable[[Mapping[str, int]], int]) -> str:
+    """Says that an item is too short, or does not divide: its place and stream, its length, and the least one.
+
+    ``owners`` has the stream of each axis, with its number of axes; ``left`` is what the model leaves of an item.
+    """
+    for axis, (name, axes) in owners.items():
+
+        def of_length(length: int, axis: str = axis) -> int:
+            return left({**item, axis: length})
+
+        least = least_of(of_length)
+        if least is not None and least > item[axis]:
+            what = f"'{axis}' = {item[axis]}" if axes > 1 else f"length {item[axis]}"
+            return f"item {place} of '{name}' has {what}, and the model needs at least {least}"
+    return f"item {place} of {described(item, owners)} {UNFIT}"
+
+
+def untaken(place: int, item: Mapping[str, int], owners: Owners, text: str) -> str:
+    """Says that the class does not take an item, and what it takes."""
+    if len(owners) == 1:
+        ((axis, (name, _)),) = owners.items()
+        return f"item {place} of '{name}' has length {item[axis]}, and the class takes {text}"
+    return f"item {place} of {described(item, owners)}: the class takes {text}"
+
+
+def described(item: Mapping[str, int], owners: Owners) -> str:
+    """The streams and lengths of an item."""
+    names = ", ".join(f"'{name}'" for name in dict.fromkeys(name for name, _ in owners.values()))
+    return f"{names} ({', '.join(f'{axis} = {item[axis]}' for axis in owners)})"
+
+
+def least_of(left: Callable[[int], int]) -> int | None:
+    """The least length for which ``left``, which grows with it, is at least 1; None if there is none, or if 0 will do."""
+    high: int | None = next((2**power for power in range(MOST_BITS) if left(2**power) >= 1), None)
+    if high is None or left(0) >= 1:
+        return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if left(middle) >= 1 else (middle, high)
+    return high
+
+
+def example_of(estimator: Any) -> str:
+    """A batch of two items that the model of an estimator takes, as JSON."""
+    every = [row for rows in estimator.sets.values() for row in rows]
+    given = [row for row in every if not estimator.streams[row[0]]]
+    return next(filter(None, (_example(estimator, rows) for rows in (given, every) if rows)), "")
+
+
+def _example(estimator: Any, rows: Sequence[Any]) -> str:
+    """A batch of two items with some streams of an estimator, as JSON; empty if the model takes none that is tried."""
+    import json
+
+    taken = getattr(estimator, "taken", {})
+    for length in WIDE if any(len(axes) > 1 for _, axes, _ in rows) else SHORT:
+        for known in ({}, taken) if taken else ({},):
+            items = [{axis: known.get(axis, size) for _, axes, _ in rows for axis in axes} for size in (length, length // 2)]
+            batch = {name: [row_of(item, axes) for item in items] if axes else len(items) for name, axes, _ in rows}
+            try:
+                estimator.forward(estimator.moments(**batch))
+            except Exception:  # any reason is one not to show it
+                continue
+            return json.dumps(batch)
+    return ""
+
+
+def row_of(item: Mapping[str, int], axes: Sequence[str]) -> Any:
+    """An item as a batch has it: one length, or a list of several."""
+    return [item[axis] for axis in axes] if len(axes) > 1 else item[axes[0]]
+
+
+def taken(program: Stored, row: Mapping[str, Any], sizes: Mapping[str, Any]) -> str:
+    """What the class takes, as a condition on lengths says it."""
+    return row["text"].format(*_values(program, row, sizes))  # type: ignore[no-any-return]
+
+
+def lengths_taken(program: Stored, sizes: Mapping[str, Any]) -> dict[str, int]:
+    """A length that conditions name, for each axis that they limit, and lengths that fit conditions without such."""
+    found: dict[str, int] = {}
+    fitting: list[str] = []
+    for row in program.inner:
+        read = program.formulas.letters(row["formula"])
+        streams = [stream for stream in program.streams if read.intersection(stream.variables)]
+        axes = [axis for stream in streams for axis in stream.variables if axis in read]
+        if values := _values(program, row, sizes):
+            found |= zip(axes, values * len(axes), strict=False)
+        elif "text" in row and not any(stream.absent for stream in streams):
+            fitting += axes
+    lengths = typical_lengths(program.streams, rests_of(program, sizes), found) if fitting else {}
+    return found | {axis: lengths[axis] for axis in fitting}
+
+
+def rests_of(program: Stored, sizes: Mapping[str, Any]) -> Rests:
+    """What a model leaves of lengths, at some sizes."""
+
+    def rest(position: int) -> Callable[[Mapping[str, int]], Any]:
+        return lambda lengths: program.formulas.settled(position, {**sizes, **lengths})
+
+    return [(program.formulas.letters(row["formula"]), rest(row["formula"])) for row in program.inner]
+
+
+def _values(program: Stored, row: Mapping[str, Any], sizes: Mapping[str, Any]) -> list[int]:
+    return [program.formulas.settled(place, sizes) for place in row.get("values", ())]

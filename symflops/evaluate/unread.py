@@ -1,0 +1,207 @@
+"""Keys of a config that nobody reads: they are noted, or refused where they might be sizes under another name."""
+
+from __future__ import annotations
+
+from symflops.evaluate.classes import NAMING, named_classes
+from symflops.evaluate.config import as_read, look_up
+from symflops.formula.table import ConfigError
+from symflops.support.errors import close_to
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from symflops.evaluate.stored import Stored
+
+ALIKE, SHORT = 0.88, 4
+"""How alike two keys are that are taken for one, as :mod:`difflib` measures it: ``hidden_sise`` has 0.91."""
+
+EVERYWHERE = frozenset({
+    *NAMING, "auto_map", "torch_dtype", "dtype", "transformers_version", "quantization_config", "_name_or_path",
+    "name_or_path", "_diffusers_version", "_attn_implementation", "_attn_implementation_autoset", "_commit_hash",
+    "_attn_implementation_internal", "attn_implementation", "task_specific_params", "finetuning_task",
+    "problem_type", "torchscript", "use_bfloat16",
+    "pruned_heads", "tokenizer_class", "prefix", "bos_token_id", "eos_token_id", "pad_token_id",
+    "sep_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id", "suppress_tokens",
+    "begin_suppress_tokens", "return_dict", "return_dict_in_generate", "output_scores", "output_hidden_states",
+    "output_attentions", "use_cache", "is_encoder_decoder", "is_decoder", "tie_encoder_decoder",
+    "cross_attention_hidden_size", "chunk_size_feed_forward", "id2label", "label2id", "num_labels", "max_length",
+    "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups", "diversity_penalty", "temperature",
+    "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty", "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size", "bad_words_ids", "num_return_sequences", "remove_invalid_values",
+    "exponential_decay_length_penalty", "tf_legacy_loss", "generation_config", "rope_scaling", "rope_theta",
+})  # fmt: skip
+"""Keys that any config of transformers or diffusers may have, or had once, without an effect on the model's structure
+(transformers, ``configuration_utils.py``, ``PretrainedConfig``; diffusers, ``configuration_utils.py``, ``ConfigMixin``)."""
+
+IDS = frozenset({"id", "ids", "index", "idx"}), frozenset({
+    "audio", "begin", "bos", "cls", "decoder", "end", "eos", "image", "mask", "pad", "sep", "speech", "start", "token", "unk",
+    "video", "vision",
+})  # fmt: skip
+"""The last word of a key of token ids, and words of which it has one before it: ``eos_token_id``, ``image_token_index``."""
+LIMITS = frozenset({"max", "maximum", "min", "minimum", "length", "len", "limit", "ctx", "context", "positions"}), frozenset({
+    "embeddings", "initial", "input", "model", "n", "new", "num", "original", "output", "position", "seq", "sequence", "text",
+    "token", "tokens",
+})  # fmt: skip
+"""The words of a key that limits lengths, of which it has one, and words that may be beside them: ``max_seq_len``."""
+FACTOR = 2
+"""A number with a point below it is a rate or a factor, and no size."""
+
+
+def unread(program: Stored, config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The keys of a config that neither the spec nor its class knows, by path, with their values.
+
+    Only configs inside of the config are entered of which the spec reads a field.
+    """
+    document = program.document
+    described = set(keys_of(document))
+    name = next((name for _, name in named_classes(config)), "")
+    census = census_of(document, name) or {}
+    known = described | {path for kind in ("described", "free", "guarded", "words") for path in census.get(kind, ())}
+    for table in (document.get("reading") or {}).get("tables", {}).values():
+        known |= set(_names(table, ""))
+    parts = {key[:place] for key in known for place, letter in enumerate(key) if letter == "."}
+    yield from _unread(config, "", known, parts)
+
+
+def census_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """The census of a class of a program, of the first without a name; None if it has none."""
+    census = document.get("census") or {}
+    found: Mapping[str, Any] | None = census.get(name) if name else next(iter(census.values()), None)
+    return found
+
+
+def keys_of(document: Mapping[str, Any]) -> list[str]:
+    """The keys that a program describes, those of parts that a regime leaves out too."""
+    left_out = [row for regime in document["regimes"] for row in regime.get("left_out", ())]
+    return [key for row in (*document["fields"], *left_out) for key in row["keys"]]
+
+
+def _names(table: Mapping[str, Any], place: str) -> Iterator[str]:
+    """The keys that the reading of a class knows: other names of fields, and fields around an inner config."""
+    for name, others in table.get("names", {}).items():
+        yield from (place + key for key in (name, *others))
+    for name, inner in table.get("parts", {}).items():
+        yield from (place + key for key in (name, *inner.get("flat", ())))
+        yield from _names(inner, f"{place}{name}.")
+
+
+def _unread(config: Mapping[str, Any], place: str, known: set[str], parts: set[str]) -> Iterator[tuple[str, Any]]:
+    for key, value in config.items():
+        path = f"{place}{key}"
+        if path in parts and isinstance(value, dict):
+            yield from _unread(value, f"{path}.", known, parts)
+        elif path not in known and path not in parts and key not in EVERYWHERE and not key.startswith("_"):
+            yield path, value
+
+
+def check_unread(program: Stored, config: Mapping[str, Any], strict: bool = False) -> list[str]:
+    """Check the keys that neither the spec nor the class of a config knows.
+
+    Returns:
+        A line for each such key, with the nearest key that is known.
+
+    Raises:
+        ConfigError: one resembles a described key that the config lacks; or, if ``strict``, there is one.
+    """
+    found = as_read(program.document, config)
+    keys = keys_of(program.document)
+    absent = [key for key in keys if look_up(found, [key]) is None]
+    lines = []
+    for path, _ in unread(program, found):
+        near = nearest(path, absent, ALIKE)
+        if near and misspelt(path, near):
+            raise ConfigError(f"the config has '{path}', which nothing reads, and no '{near}': is it misspelt?")
+        like = nearest(path, keys, 0.7)
+        lines.append(f"nothing reads the config's '{path}'" + (f"; there is '{like}'" if like else ""))
+    if strict and lines:
+        raise ConfigError(f"{lines[0]} (--strict)" if len(lines) == 1 else f"{lines[0]}, and {len(lines) - 1} more (--strict)")
+    return lines
+
+
+def check_numbers(program: Stored, config: Mapping[str, Any]) -> None:
+    """Refuse a config that names no class, and has a number that neither the spec nor its class reads.
+
+    Token ids decide nothing, and neither do limits of lengths if the spec reads none, or the config has those that it reads.
+
+    Raises:
+        ConfigError: the message has the number, and the nearest key that is known.
+    """
+    found = as_read(program.document, config)
+    keys = keys_of(program.document)
+    absent = [key for key in keys if look_up(found, [key]) is None]
+    limited = any(map(is_limit, absent))
+    numbers = [row for path, value in unread(program, found) for row in numbers_in(path, value)]
+    numbers = [(path, number) for path, number in numbers if not is_id(path) and (limited or not is_limit(path))]
+    if numbers:
+        path, number = numbers[0]
+        near = stands_for(path, absent, is_limit(path)) or stands_for(path, keys, is_limit(path))
+        told = f"the config names no class, and nothing reads its '{path}' ({number!r})"
+        told += f", and {len(numbers) - 1} more" if len(numbers) > 1 else ""
+        like = f"the nearest key of '{program.name}' is '{near}'; " if near else ""
+        raise ConfigError(f"{told}: {like}name its class under 'architectures', or the spec, to leave it unread (--lenient)")
+
+
+def stands_for(path: str, keys: Sequence[str], limit: bool) -> str:
+    """The key that a key of another library most likely stands for: a limit for one, else one with a word in common."""
+    words = {word.rstrip("s") for word in path.rpartition(".")[2].split("_")} - {"n", "num"}
+    pool = [key for key in keys if is_limit(key) == limit]
+    shared = [key for key in pool if words & {word.rstrip("s") for word in key.rpartition(".")[2].split("_")}]
+    place, _, word = path.rpartition(".")
+    return nearest(path, shared or pool, 0.3) or (nearest(word, shared or pool, 0.3) if place else "")
+
+
+def numbers_in(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The numbers in the value at a path that may be sizes, each with its path."""
+    if isinstance(value, dict):
+        inner = [key for key in value if key not in EVERYWHERE and not key.startswith("_")]
+        yield from (row for key in inner for row in numbers_in(f"{path}.{key}", value[key]))
+    elif may_be_size(value):
+        yield path, value
+
+
+def may_be_size(value: Any) -> bool:
+    """Whether a value is a positive whole number, a larger one with a point, a text that begins with one, or has one in it."""
+    if isinstance(value, (list, tuple, dict)):
+        return any(map(may_be_size, value.values() if isinstance(value, dict) else value))
+    if isinstance(value, str):
+        digits = value.strip()[:1]
+        return digits.isdecimal() and digits != "0"
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and value >= (1 if isinstance(value, int) else FACTOR)
+
+
+def is_id(path: str) -> bool:
+    """Whether a key holds ids of tokens.
+
+    >>> [is_id(key) for key in ("eos_token_id", "image_token_index", "layer_ids", "num_ids")]
+    [True, True, False, False]
+    """
+    *before, last = path.rpartition(".")[2].split("_")
+    return last in IDS[0] and not IDS[1].isdisjoint(before)
+
+
+def is_limit(path: str) -> bool:
+    """Whether a key limits lengths.
+
+    >>> [is_limit(key) for key in ("max_seq_len", "n_ctx", "max_position_embeddings", "max_layers", "num_tokens")]
+    [True, True, True, False, False]
+    """
+    words = set(path.rpartition(".")[2].split("_"))
+    return not words.isdisjoint(LIMITS[0]) and words <= LIMITS[0] | LIMITS[1]
+
+
+def misspelt(given: str, known: str) -> bool:
+    """Whether two alike keys differ inside of long words: ``v_head_dim`` and ``q_lora_rank`` are no slips of others."""
+    pairs = list(zip(given.split("_"), known.split("_"), strict=False))
+    same = given.count("_") == known.count("_")
+    return same and all(one == other or min(len(one), len(other)) >= SHORT for one, other in pairs)
+
+
+def nearest(path: str, keys: Sequence[str], cutoff: float) -> str:
+    """The key of the same inner config whose last word is the most alike; empty if none is as alike as ``cutoff``."""
+    place, _, word = path.rpartition(".")
+    beside = [key.rpartition(".")[2] for key in keys if key.rpartition(".")[0] == place]
+    found = close_to(word, beside, 1, cutoff)
+    return ".".join(filter(None, (place, *found))) if found else ""

@@ -1,0 +1,235 @@
+"""Worked figures: the FLOPs of one typical batch at the default sizes, by regime and by convention, as exact integers.
+
+Also what one more layer or expert costs there: the exact difference of the closed forms, as a number and as a formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from symflops.evaluate.item_analysis import EXPERTS, part_of
+from symflops.evaluate.step import OverLength, Step, over_length
+from symflops.evaluate.typical_values import default_sizes, typical_batch
+from symflops.formula.factoring import Writer, expanded
+from symflops.formula.formula import ZERO, Apply, Bracket, Formula, Sym, TallyOf, evaluate, symbols
+from symflops.formula.sparse import Poly
+from symflops.formula.terms import plus, times
+from symflops.ir.program import Field, Program
+from symflops.support.errors import SymflopsError
+
+BRANCHES = ("excess", "min", "max")
+"""Functions that are one of their arguments, or 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneMore:
+    """The size, its value, and what one more of it costs; ``work`` is the forward work, zero if it has no formula."""
+
+    field: Field
+    now: int
+    parameters: int
+    forward: int
+    backward: int
+    work: Formula = ZERO
+
+
+def one_more(here: Step) -> Iterator[OneMore]:
+    """What one more of each size that counts layers or experts costs in a step."""
+    program, sizes, case = here.program, here.sizes, here.case
+    for field in counting(program):
+        if type(sizes[field.letter]) is not int:
+            continue
+        try:
+            there = here.at(moved(program, sizes, field.letter))
+            forward, backward = (
+                int(there.value(case, terms) - here.value(case, terms)) for terms in (case.forward, case.backward)
+            )
+            parameters = int(evaluate(program.parameters, there.sizes) - evaluate(program.parameters, sizes))
+            if forward or backward or parameters:
+                change = _Change(program, field.letter, sizes, there.sizes)
+                work = change.work(case.convention, case.forward)
+                yield OneMore(field, sizes[field.letter], parameters, forward, backward, work)
+        except (SymflopsError, ArithmeticError, LookupError):
+            continue  # another number needs other values beside it, such as an entry of a list
+
+
+def counting(program: Program) -> Iterable[Field]:
+    """The fields that count layers, routed experts, and the experts of a token."""
+    lines = [line for line in program.regimes[0].lines if part_of(line) == EXPERTS]
+    owners = {line.module for line in lines}
+    found = {field.letter for field in program.fields if field.kind == "count"}
+    found |= {
+        tensor.shape[0].name
+        for tensor in program.tensors
+        if tensor.name.rpartition(".")[0] in owners and tensor.shape and isinstance(tensor.shape[0], Sym)
+    }
+    found |= {name for line in lines for _, part in line.amount.useful for name in symbols(part)}
+    fixed = dict(program.fixed)
+    return sorted(
+        (field for field in program.fields if field.letter in found and field.letter not in fixed),
+        key=lambda field: field.kind != "count",
+    )
+
+
+def moved(program: Program, sizes: Mapping[str, Any], letter: str) -> dict[str, Any]:
+    """The sizes with one more of one, and what is derived from it."""
+    found = {**sizes, letter: sizes[letter] + 1}
+    for one in program.definitions:
+        found[one.letter] = evaluate(one.formula, found)
+    return found
+
+
+class _Change:
+    """Formulas with one more of a size; conditions are as they are at the default sizes."""
+
+    def __init__(self, program: Program, letter: str, sizes: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+        self.program, self.letter, self.sizes, self.more = program, letter, sizes, more
+        self.inner = {one.letter: one.formula for one in program.definitions if sizes[one.letter] != more[one.letter]}
+
+    def work(self, convention: str, terms: Iterable[tuple[int, Formula]]) -> Formula:
+        """The difference of a closed form, times its moments; zero if these have the size in them."""
+        parts = []
+        for place, formula in terms:
+            if self.letter in self.program.moments[place].sizes:
+                return ZERO
+            change = expanded(formula, self.rule(1)) - expanded(formula, self.rule(0))
+            writer = Writer(list(symbols(formula)))
+            unit = self.program.moments[place].constant
+            parts.append(times(writer.shortest(change), *(() if unit else (Sym(self.program.sum_key(place, convention)),))))
+        return plus(parts)
+
+    def rule(self, step: int) -> Any:
+        """What parts of a formula are with ``step`` more."""
+
+        def rule(formula: Formula) -> Poly | None:
+            match formula:
+                case Sym(name) if name == self.letter:
+                    return Poly.atom(formula) + Poly.constant(step)
+                case Sym(name) if name in self.inner:
+                    return expanded(self.inner[name], rule)
+                case Bracket():
+                    return Poly.constant(evaluate(formula, self.more if step else self.sizes))
+                case Apply(function, arguments) if function in BRANCHES:
+                    value = evaluate(formula, self.sizes)
+                    values = [evaluate(argument, self.sizes) for argument in arguments]
+                    kept = expanded(arguments[values.index(value)], rule) if value in values else Poly({})
+                    lost = evaluate(formula, self.more) - self.branch(formula, arguments, values, value) if step else 0
+                    return kept + Poly.constant(lost)
+                case Sym():
+                    return None
+            names = set(symbols(formula))
+            if not isinstance(formula, (Apply, TallyOf)) or not names & {self.letter, *self.inner}:
+                return None
+            change = Fraction(evaluate(formula, self.more)) - Fraction(evaluate(formula, self.sizes)) if step else 0
+            return Poly.atom(formula) + Poly.constant(change)
+
+        return rule
+
+    def branch(self, formula: Apply, arguments: tuple[Formula, ...], values: list[Any], value: Any) -> Any:
+        """The value with one more of the argument that the function is at the default sizes."""
+        return evaluate(arguments[values.index(value)], self.more) if value in values else 0
+
+
+@dataclass(frozen=True, slots=True)
+class RegimeFigures:
+    """FLOPs of one step of a regime; ratios of executed FLOPs to the first regime and to three times its forward pass.
+
+    ``tokens`` are those of the batch, 0 if the program does not say.
+    """
+
+    name: str
+    doc: str
+    trainable: int
+    forward: int
+    backward: int
+    recomputed: int
+    to_first: Fraction | None
+    to_three_forward: Fraction | None
+    tokens: int = 0
+
+    @property
+    def executed(self) -> int:
+        """FLOPs forward, backward and recomputed."""
+        return self.forward + self.backward + self.recomputed
+
+
+@dataclass(frozen=True, slots=True)
+class ConventionFigures:
+    """The work of one step under a convention, in its unit; its ratio to the first one, and the main reason of that."""
+
+    name: str
+    total: int
+    ratio: Fraction | None
+    reason: str
+    unit: str = "flops"
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """Figures of one step: ``batch`` has one entry per stream, ``convention`` counts the regimes."""
+
+    batch: tuple[tuple[str, object], ...]
+    convention: str
+    regimes: tuple[RegimeFigures, ...]
+    conventions: tuple[ConventionFigures, ...]
+    more: tuple[OneMore, ...] = ()
+    over: OverLength | None = None
+
+
+def worked(program: Program, conventions: Sequence[ConventionFigures] = ()) -> Worked | None:
+    """The figures of all regimes under the first convention, and of ``conventions`` or the program's own.
+
+    None if a size has no default, or the model does not accept the typical lengths.
+    """
+    sizes = default_sizes(program)
+    if sizes is None or not program.cases:
+        return None
+    batch = typical_batch(program) | {stream.name: 1 for stream in program.streams if stream.counts}
+    try:
+        step = Step(program, sizes, batch)
+    except SymflopsError:
+        return None
+    entries = tuple((name, given[0] if isinstance(given, list) else given) for name, given in batch.items())
+    counted = tuple(conventions) or tuple(convention_figures(step))
+    more = tuple(one_more(step))
+    return Worked(entries, program.conventions[0], tuple(regime_figures(step)), counted, more, over_length(step))
+
+
+def regime_figures(step: Step) -> Iterator[RegimeFigures]:
+    """The figures of each regime."""
+    first = 0
+    for regime in step.program.regimes:
+        case = step.program.case(regime.name, step.program.conventions[0])
+        forward, backward, again = (step.value(case, terms) for terms in (case.forward, case.backward, case.recomputed))
+        executed = forward + backward + again
+        first = first or executed
+        yield RegimeFigures(
+            regime.name, regime.doc, int(evaluate(regime.trainable, step.sizes)), forward, backward, again,
+            Fraction(executed, first) if first else None, Fraction(executed, 3 * forward) if forward else None,
+            sum(int(evaluate(part, step.sizes)) * step.real[place] for place, part in regime.tokens),
+        )  # fmt: skip
+
+
+def convention_figures(step: Step) -> Iterator[ConventionFigures]:
+    """The figures of the program's own conventions in its first regime."""
+    first = 0
+    for name in step.program.conventions:
+        case = step.program.case(step.program.regimes[0].name, name)
+        total = step.value(case, case.forward) + step.value(case, case.backward)
+        first = first or total
+        reason = reason_of(step.program, name) if total != first else ""
+        yield ConventionFigures(name, total, Fraction(total, first) if first else None, reason, step.program.row(name).unit)
+
+
+def reason_of(program: Program, name: str) -> str:
+    """The main reason why a convention counts other work than the first one."""
+    lines, own, rules = program.regimes[0].lines, program.rows[0], program.row(name)
+    reasons = []
+    if rules.pairs != own.pairs and any(line.amount.useful != line.amount.executed for line in lines):
+        reasons.append("all pairs, not the pairs that a mask leaves")
+    if rules.unseen != own.unseen and not all(line.seen for line in lines):
+        reasons.append("no work that profilers do not see")
+    return ", and ".join(reasons)

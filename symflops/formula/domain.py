@@ -1,0 +1,202 @@
+"""Values of expressions: numbers, conditions, texts, lists, null, settings that a config decides, and choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sympy import Basic, Expr, Integer, Symbol, expand
+
+from symflops.formula import functions as fn
+from symflops.formula.truth import NO, YES, Truth, any_of
+from symflops.formula.words import said
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A size that a config decides: its symbol, its type, and whether it may be null."""
+
+    name: str
+    kind: str
+    symbol: Symbol
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A value that depends on conditions; exactly one case holds."""
+
+    cases: tuple[tuple[Truth, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A list that a config decides, by a formula: ``item`` for each ``low <= index < high`` where ``condition`` holds."""
+
+    index: Symbol
+    low: Expr
+    high: Expr
+    item: Expr
+    condition: Truth = YES
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are equal.
+
+    Only sympy objects are compared by sympy: it would parse the texts in a list or an object of a config as Python.
+    """
+    if isinstance(a, Basic) or isinstance(b, Basic):
+        return isinstance(a, (Basic, int, float)) and isinstance(b, (Basic, int, float)) and bool(a == b)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, Choice) and isinstance(b, Choice):
+        return same(a.cases, b.cases)
+    return type(a) is type(b) and bool(a == b)
+
+
+def is_null(value: Any) -> Truth:
+    """The condition that ``value`` is null."""
+    match value:
+        case None:
+            return YES
+        case Setting(nullable=True):
+            return ~Truth.of(fn.Given(value.symbol))
+        case Choice(cases):
+            return any_of(case & is_null(item) for case, item in cases)
+    return NO
+
+
+def equal_numbers(a: Expr, b: Expr) -> Truth:
+    """The condition that two numbers are equal: a bracket, unless it can be decided."""
+    difference = a - b
+    if difference == 0:
+        return YES
+    if difference.is_Number or difference.is_nonzero:
+        return NO
+    return Truth.of(fn.Equal(a, b))
+
+
+def sizes_behind(value: Any) -> list[str]:
+    """The names of the sizes that decide ``value``, without loop indices."""
+    match value:
+        case Setting(name):
+            return [name]
+        case Choice(cases):
+            return [name for case, item in cases for name in (*sizes_behind(case), *sizes_behind(item))]
+        case tuple():
+            return [name for item in value for name in sizes_behind(item)]
+        case Terms():
+            return fn.sizes_in(value.high, value.low, value.item, value.condition.expr)
+        case Truth(expr=expr) | (Expr() as expr):
+            return fn.sizes_in(expr)
+    return []
+
+
+def number_of(value: Any, where: Truth = YES) -> Any:
+    """The symbol of a setting that is a number under ``where``; any other value unchanged."""
+    if not isinstance(value, Setting) or value.kind != "number":
+        return value
+    given = not value.nullable or where.implies(Truth.of(fn.Given(value.symbol)))
+    return value.symbol if given else value
+
+
+def either(condition: Truth, then: Expr, otherwise: Expr) -> Expr:
+    """The number ``then`` if ``condition`` holds, else ``otherwise``.
+
+    If one side holds under an equation that makes both sides equal, the other side is the answer: ``D if E != D else E`` is
+    ``D``.
+    """
+    for truth, side, other in ((condition, then, otherwise), (~condition, otherwise, then)):
+        left, right = truth.equation or (None, None)
+        if left is not None and expand((side - other).subs(left, right)) == 0:
+            return other
+    return condition.expr * then + (~condition).expr * otherwise
+
+
+def choose(condition: Truth, then: Any, otherwise: Any) -> Any:
+    """The value ``then`` if ``condition`` holds, else ``otherwise``."""
+    then, otherwise = number_of(then, condition), number_of(otherwise, ~condition)
+    if same(then, otherwise):
+        return then
+    if isinstance(then, Truth) and isinstance(otherwise, Truth):
+        return condition.choose(then, otherwise)
+    if isinstance(then, Expr) and isinstance(otherwise, Expr):
+        return either(condition, then, otherwise)
+    cases: list[tuple[Truth, Any]] = []
+    for side, value in ((condition, then), (~condition, otherwise)):
+        inner = value.cases if isinstance(value, Choice) else ((YES, value),)
+        cases.extend((side & case, item) for case, item in inner)
+    return Choice(tuple(cases))
+
+
+def describe(value: Any) -> str:
+    """The kind of ``value`` in words, for findings."""
+    match value:
+        case Setting(name, kind):
+            return f"'{name}' (a {kind})"
+        case None:
+            return "null"
+        case str():
+            return f"the text {value!r}"
+        case tuple() | Terms():
+            return "a list"
+        case Truth():
+            return "a condition"
+        case Choice(cases):
+            return " or ".join(dict.fromkeys(describe(item) for _, item in cases))
+    return f"'{said(value)}'"
+
+
+def known(value: Any) -> Any:
+    """A plain value of a config as the value of an expression."""
+    match value:
+        case bool():
+            return YES if value else NO
+        case int():
+            return Integer(value)
+        case list() | tuple():
+            return tuple(known(item) for item in value)
+    return value
+
+
+def plain(value: Any) -> Any:
+    """A known value of an expression as a plain Python value."""
+    match value:
+        case Integer():
+            return int(value)
+        case Truth(expr=expr):
+            return bool(expr)
+        case Expr():
+            return Fraction(int(value.p), int(value.q))
+        case tuple():
+            return tuple(plain(item) for item in value)
+    return value
+
+
+QUOTIENTS = (fn.FloorDiv, fn.CeilDiv, fn.Modulo)
+
+
+def divided_under(condition: Truth, value: Any) -> Any:
+    """``value`` where a condition holds; elsewhere it divides by 1, not by what the condition keeps from being 0 or null."""
+    if isinstance(value, tuple):
+        return tuple(divided_under(condition, item) for item in value)
+    if isinstance(value, Choice):
+        return Choice(tuple((case, divided_under(condition, item)) for case, item in value.cases))
+    if not isinstance(value, Expr) or not value.has(*QUOTIENTS):
+        return value
+    excluded = {symbol for symbol in condition.expr.free_symbols if excludes_zero(condition, symbol)}
+
+    def guarded(quotient: Expr) -> Expr:
+        above, below = quotient.args
+        if below.free_symbols.isdisjoint(excluded):
+            return quotient
+        return type(quotient)(above, 1 + condition.expr * (below - 1))
+
+    return value.replace(lambda found: isinstance(found, QUOTIENTS), guarded) if excluded else value
+
+
+def excludes_zero(condition: Truth, symbol: Symbol) -> bool:
+    """Whether a condition holds for no null, or for no 0, of a size."""
+    null = condition.expr.replace(lambda found: isinstance(found, fn.Given) and found.args[0] == symbol, lambda _: Integer(0))
+    return bool(null == 0 or null.subs(symbol, 0) == 0)

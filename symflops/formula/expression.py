@@ -1,0 +1,162 @@
+"""Expressions as data: a whitelisted, bounded subset of Python's expression syntax, parsed and never executed.
+
+A spec may come from a stranger, so nothing here reaches ``eval`` or sympy's string parser, which calls ``eval``. Instead the
+text becomes ``ast`` nodes, every node is checked against the list ``ALLOWED``, and :mod:`symflops.formula.evaluate` walks them.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from symflops.support.findings import Diagnostic, Span, SpecError
+
+MAX_TEXT = 400
+MAX_NODES = 240
+MAX_DEPTH = 40
+MAX_DIGITS = 18
+
+ALLOWED = (
+    ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice, ast.List, ast.Name, ast.Constant,
+    ast.Call, ast.Load, ast.Store, ast.GeneratorExp, ast.ListComp, ast.comprehension,
+    ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd, ast.Not, ast.And, ast.Or,
+    ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A checked expression: its text, its place, and its tree. Two expressions are equal if their texts are."""
+
+    text: str
+    span: Span = field(compare=False, repr=False)
+    tree: ast.expr = field(compare=False, repr=False)
+
+    def place(self, node: ast.AST) -> Span:
+        """The place of ``node`` in the file."""
+        start = getattr(node, "col_offset", 0)
+        return self.span.part(start, getattr(node, "end_col_offset", start + 1))
+
+    def segment(self, node: ast.expr) -> str:
+        """The source text of ``node``."""
+        return self.text[node.col_offset : node.end_col_offset]
+
+
+def parse_expression(text: str, span: Span) -> Expression:
+    """Parse ``text``.
+
+    Args:
+        text: One line of ASCII.
+        span: Its place in the file, for findings.
+
+    Raises:
+        SpecError: ``text`` is not an expression, uses something that the language lacks, or exceeds its bounds.
+    """
+    text = text.strip()
+    if len(text) > MAX_TEXT:
+        _fail("expression-too-large", f"an expression has at most {MAX_TEXT} characters", span)
+    if not text.isascii() or "\n" in text:
+        _fail("bad-expression", "an expression is one line of plain ASCII text", span)
+    try:
+        with warnings.catch_warnings():  # Python's syntax warnings do not concern the author of a spec
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        column = (error.offset or 1) - 1
+        hint = "arithmetic over sizes, comparisons, lists, 'a if c else b'"
+        _fail("bad-expression", f"{text!r} is not an expression", span.part(column, column + 1), hint)
+    except (ValueError, MemoryError, RecursionError):
+        _fail("bad-expression", "this is not an expression", span)
+    expression = Expression(text, span, tree)
+    _check(expression)
+    return expression
+
+
+def _fail(code: str, message: str, span: Span, hint: str = "") -> None:
+    raise SpecError([Diagnostic(code, message, span, hint)])
+
+
+def _check(expression: Expression) -> None:
+    _check_sums(expression)
+    count = 0
+    stack: list[tuple[ast.AST, int]] = [(expression.tree, 0)]
+    while stack:
+        node, depth = stack.pop()
+        count += 1
+        place = expression.place(node) if hasattr(node, "col_offset") else expression.span
+        if count > MAX_NODES or depth > MAX_DEPTH:
+            _fail("expression-too-large", "the expression is too large", expression.span, "name a part of it under 'derived'")
+        if not isinstance(node, ALLOWED):
+            _fail("bad-expression", f"{type(node).__name__.lower()} is not part of the expression language", place)
+        _check_node(expression, node, place)
+        stack.extend((child, depth + 1) for child in ast.iter_child_nodes(node))
+
+
+def _check_node(expression: Expression, node: ast.AST, place: Span) -> None:
+    if isinstance(node, ast.Constant):
+        _check_constant(expression.segment(node), node.value, place)
+    if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
+        _fail("bad-expression", "only the functions of the language can be called, without keywords", place)
+
+
+def _check_sums(expression: Expression) -> None:
+    """Refuse a generator that is not the one argument of ``sum``, and one over more than one list."""
+    nodes = list(ast.walk(expression.tree))
+    calls = (node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "sum")
+    summed = {id(node.args[0]) for node in calls if len(node.args) == 1}
+    for node in nodes:
+        if isinstance(node, (ast.GeneratorExp, ast.ListComp)):
+            (first, *others) = node.generators
+            alone = isinstance(node, ast.ListComp) or id(node) in summed
+            if not alone or others or not isinstance(first.target, ast.Name) or first.is_async:
+                message = "'for' stands in a sum over one list, or in a list made of one"
+                hint = "such as sum(s**2 for s in sides), or [s**2 for s in sides]"
+                _fail("bad-expression", message, expression.place(node), hint)
+
+
+def bound(tree: ast.expr) -> set[int]:
+    """The letters of sums and lists in an expression, where they stand for an item: the identities of their nodes."""
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.GeneratorExp, ast.ListComp)):
+            letters = {getattr(loop.target, "id", "") for loop in node.generators}
+            inside = [node.elt, *(part for loop in node.generators for part in (loop.target, *loop.ifs))]
+            names = (name for part in inside for name in ast.walk(part) if isinstance(name, ast.Name))
+            found.update(id(name) for name in names if name.id in letters)
+    return found
+
+
+def _check_constant(text: str, value: object, place: Span) -> None:
+    match value:
+        case bool() | None:
+            pass
+        case int() | float() if len(text) > MAX_DIGITS:
+            _fail("expression-too-large", f"a number has at most {MAX_DIGITS} digits", place)
+        case float() if not text.replace(".", "", 1).isdigit():
+            _fail("bad-expression", "a decimal is written with digits and a point", place)
+        case int() if not text.isdigit():
+            _fail("bad-expression", "an integer is written with decimal digits", place)
+        case str() if not value.isprintable() or set(value) & set("'\"\\"):
+            _fail("bad-expression", "a text has no quotes, backslashes or control characters in it", place)
+        case int() | float() | str():
+            pass
+        case _:
+            _fail("bad-expression", f"{text} is not part of the expression language", place)
+
+
+@lru_cache(maxsize=1 << 12)
+def is_constant(expression: Expression) -> bool:
+    """Whether the expression reads no name and calls no function, so that its value is the same everywhere."""
+    return not names(expression) and not any(isinstance(node, ast.Call) for node in ast.walk(expression.tree))
+
+
+def names(expression: Expression) -> tuple[tuple[str, Span], ...]:
+    """Every name that the expression reads, with its place; the functions that it calls are left out."""
+    called = {id(node.func) for node in ast.walk(expression.tree) if isinstance(node, ast.Call)} | bound(expression.tree)
+    return tuple(
+        (node.id, expression.place(node))
+        for node in ast.walk(expression.tree)
+        if isinstance(node, ast.Name) and id(node) not in called and node.id not in ("null", "true", "false")
+    )

@@ -1,0 +1,299 @@
+"""Integer functions that sympy does not rewrite: rounding, bounds, and 0/1 brackets.
+
+sympy's own ``floor``, ``Max`` and ``Piecewise`` are slow, and simplify differently from release to release. These functions
+fold numbers and a few identities, and otherwise stay as written, so that a page reads the same with every release.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Expr, Function, Integer, Symbol
+
+from symflops.formula.quotients import exact_quotient
+from symflops.formula.written import level_of, written
+
+ZERO, ONE = Integer(0), Integer(1)
+
+
+def is_index(name: str) -> bool:
+    """Whether ``name`` is the index of a repeat."""
+    return "@" in name
+
+
+def sizes_in(*exprs: Expr) -> list[str]:
+    """The names of the sizes in some expressions, sorted, without loop indices."""
+    names = {symbol.name.removeprefix("?") for expr in exprs for symbol in expr.free_symbols}
+    return sorted(name for name in names if not is_index(name))
+
+
+def size_symbol(name: str) -> Symbol:
+    """The symbol of a size, a length or an index: a non-negative integer."""
+    return Symbol(name, integer=True, nonnegative=True)
+
+
+def position_symbol(name: str) -> Symbol:
+    """The symbol of a position in a list: an integer, negative if counted from the end."""
+    return Symbol(name, integer=True)
+
+
+def _numbers(*args: Any) -> bool:
+    return all(arg.is_Rational for arg in args)
+
+
+class Count(Function):  # type: ignore[misc]
+    """An integer that is non-negative if its operands are."""
+
+    _sympystr = written
+    precedence = property(level_of)
+
+    def _eval_is_integer(self) -> bool:
+        return True
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return all(arg.is_nonnegative for arg in self.args) or None
+
+
+class PerToken(Count):
+    """Experts that a class runs for each token, and those that the token is routed to: two counts of one axis.
+
+    A convention counts one of them (:func:`symflops.count.count.count`), so no formula has both.
+    """
+
+    @classmethod
+    def eval(cls, run: Expr, routed: Expr) -> Expr | None:
+        return run if run == routed else None
+
+
+class FloorDiv(Count):
+    """``a // b``: the quotient rounded down. Divisors are positive, so ``a // b // c`` is ``a // (b * c)``."""
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        if b == ONE and a.is_integer:
+            return a
+        if a == b and a.is_Symbol:
+            return ONE
+        if isinstance(a, FloorDiv) and b.is_integer:
+            return FloorDiv(a.args[0], a.args[1] * b)
+        if (exact := exact_quotient(a, b)) is not None:
+            return exact
+        if _numbers(a, b) and b != 0:
+            return Integer((a / b).floor())
+        return None
+
+
+class CeilDiv(Count):
+    """``ceil(a / b)``: the quotient rounded up; rounding up twice is rounding up once by the product."""
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        if b == ONE and a.is_integer:
+            return a
+        if isinstance(a, CeilDiv) and b.is_integer:
+            return CeilDiv(a.args[0], a.args[1] * b)
+        if (exact := exact_quotient(a, b)) is not None:
+            return exact
+        if _numbers(a, b) and b != 0:
+            return Integer((a / b).ceiling())
+        return None
+
+
+class Modulo(Count):
+    """``a % b``, with the sign of ``b``."""
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        if _numbers(a, b) and b != 0:
+            return a - b * Integer((a / b).floor())
+        return ZERO if (b == ONE and a.is_integer) or exact_quotient(a, b) is not None else None
+
+
+class Least(Count):
+    """The smaller of two numbers."""
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        if a == b:
+            return a
+        if _numbers(a, b):
+            return min(a, b)
+        if isinstance(a, Least) and _numbers(a.args[1], b):
+            return Least(a.args[0], min(a.args[1], b))
+        difference = a - b
+        if difference.is_nonnegative:
+            return b
+        return a if difference.is_nonpositive else None
+
+
+class Most(Count):
+    """The larger of two numbers."""
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        if a == ZERO:
+            return Excess(b)
+        if b == ZERO:
+            return Excess(a)
+        if a == b:
+            return a
+        if _numbers(a, b):
+            return max(a, b)
+        difference = a - b
+        if difference.is_nonnegative:
+            return a
+        return b if difference.is_nonpositive else None
+
+
+class NonNegative(Count):
+    """An integer that is never negative."""
+
+    def _eval_is_nonnegative(self) -> bool:
+        return True
+
+
+class Excess(NonNegative):
+    """``max(0, a)``: the positive part of ``a``."""
+
+    @classmethod
+    def eval(cls, a: Expr) -> Expr | None:
+        if a.is_nonnegative:
+            return a
+        if a.is_nonpositive:
+            return ZERO
+        constant, rest = a.as_coeff_Add()
+        if constant < 0 and isinstance(rest, Excess):
+            return Excess(rest.args[0] + constant)
+        return ZERO if constant < 0 and is_bracket(rest) else None
+
+
+class Whole(NonNegative):
+    """A statistic of a whole batch, not of one of its items."""
+
+
+class Together(Whole):
+    """``Together(items, a)``: the sum of ``a`` over the items of an index set; for ``a = 1`` their number."""
+
+
+class Longest(Whole):
+    """The largest ``a`` among the items of a batch: the length to which a model pads them."""
+
+    @classmethod
+    def eval(cls, a: Expr) -> Expr | None:
+        if a.is_Rational or isinstance(a, Longest):
+            return a
+        content, rest = a.as_content_primitive()
+        return content * cls(rest) if content != ONE else None
+
+
+class Bracket(NonNegative):
+    """A condition as a number: 1 if it holds, else 0."""
+
+
+class AtLeast(Bracket):
+    """The bracket ``[a >= b]``, normalised so that ``b`` is a number and equal conditions are equal objects."""
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        difference = a - b
+        if difference.is_nonnegative:
+            return ONE
+        if difference.is_negative:
+            return ZERO
+        constant, rest = difference.as_coeff_Add()
+        if isinstance(rest, Excess) and -constant >= 1:
+            return AtLeast(rest.args[0], -constant)
+        if isinstance(rest, CeilDiv) and rest.args[1].is_Integer and rest.args[1] > 0 and constant.is_Integer:
+            return AtLeast(rest.args[0], rest.args[1] * (-constant - 1) + 1)
+        if is_bracket(rest) and -constant >= 1:
+            return rest if constant == -1 else ZERO
+        return None if (a, b) == (rest, -constant) else AtLeast(rest, -constant)
+
+
+class Equal(Bracket):
+    """The bracket ``[a = b]`` of two numbers, or of a setting and a text."""
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        if a == b:
+            return ONE
+        if _numbers(a, b):
+            return ZERO
+        return None
+
+
+class Given(Bracket):
+    """The bracket "this setting is not null"."""
+
+
+class Contains(Bracket):
+    """The bracket ``[a in list]``."""
+
+
+class Reading(NonNegative):
+    """A number read from a list of the config."""
+
+
+class Item(Reading):
+    """``list[i]`` of a list of the config."""
+
+
+class Each(Reading):
+    """``list[i]`` of a list of the config, which may also be one number for all positions."""
+
+
+class Length(Reading):
+    """``len(list)`` of a list of the config."""
+
+
+class Occurrences(Reading):
+    """``count(list, value)`` of a list of the config."""
+
+
+class Total(Reading):
+    """``sum(list)`` of a list of the config."""
+
+
+class Tally(Count):
+    """``Tally(index, low, high, term)``: the sum of ``term`` over ``low <= index < high``; of a bracket, how often it holds."""
+
+    @property
+    def free_symbols(self) -> set[Symbol]:
+        """The symbols without the index, which is bound."""
+        index, low, high, term = self.args
+        found: set[Symbol] = (term.free_symbols - {index}) | low.free_symbols | high.free_symbols
+        return found
+
+    def _eval_is_integer(self) -> bool | None:  # type: ignore[override]
+        return self.args[3].is_integer  # type: ignore[no-any-return]
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return self.args[3].is_nonnegative or None
+
+    @classmethod
+    def eval(cls, index: Expr, low: Expr, high: Expr, bracket: Expr) -> Expr | None:
+        if bracket == ZERO:
+            return ZERO
+        return Excess(high - low) if bracket == ONE else None
+
+
+def unpadded(expr: Expr, of_items: bool = True) -> Expr:
+    """``expr`` with each item's own length in place of the longest of its batch.
+
+    Without ``of_items``, only sums over items change; the longest of a batch stays.
+    """
+    if not expr.has(Longest):
+        return expr
+    if of_items:
+        return expr.replace(Longest, lambda length: length)
+    return expr.replace(Together, lambda items, value: Together(items, unpadded(value)))
+
+
+def is_bracket(atom: Expr) -> bool:
+    """Whether ``atom`` can only be 0 or 1."""
+    return isinstance(atom, Bracket) or (atom.is_Symbol and atom.name.startswith("?"))
+
+
+def flag_symbol(name: str) -> Symbol:
+    """The symbol of a true-or-false size, 0 or 1; the mark in its name sets it apart from sizes."""
+    return Symbol("?" + name, integer=True, nonnegative=True)

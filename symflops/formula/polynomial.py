@@ -1,0 +1,209 @@
+"""Sparse polynomials over sympy expressions: the working form of costs.
+
+``sympy.expand`` on a whole derivation is slow, and the order of its terms varies. A :class:`Polynomial` is a dictionary from
+products of atoms to rational factors; an atom is a symbol, or a function that stays whole (a rounded quotient, a bracket).
+:class:`Definitions` compares and divides expressions with which derived sizes stand for their formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache, reduce
+
+from sympy import Add, Expr, Integer, Mul, Pow, Rational, Symbol
+
+from symflops.formula.functions import AtLeast, CeilDiv, Excess, Tally, is_bracket
+from symflops.formula.sparse import CONSTANT, Factor, Monomial, Poly, ratio
+from symflops.formula.words import said
+from symflops.formula.written import text_of
+
+
+class Polynomial(Poly):
+    """A polynomial over sympy expressions."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, expr: Expr | int) -> Polynomial:
+        """``expr`` multiplied out."""
+        return _known(Integer(expr) if isinstance(expr, int) else expr)
+
+    @staticmethod
+    def product(left: Monomial, right: Monomial) -> Monomial:
+        """The product of two products: a bracket is its own square, and an atom that another implies is dropped."""
+        if not left or not right:
+            return left or right
+        powers = dict(left)
+        for atom, exponent in right:
+            powers[atom] = powers.get(atom, 0) + exponent
+        pairs = {(a, 1 if is_bracket(a) else e) for a, e in powers.items() if e}
+        if any(isinstance(atom, AtLeast) for atom, _ in pairs):
+            pairs = _absorb(pairs)
+        return frozenset(pairs)
+
+    def __mul__(self, other: Polynomial) -> Polynomial:
+        """The product; no products of terms are alike, or shorter, if the atoms have nothing to do with each other."""
+        if not self.atoms.isdisjoint(other.atoms) or _meet(self.atoms, other.atoms) or _meet(other.atoms, self.atoms):
+            return super().__mul__(other)
+        return Polynomial({one | two: a * b for one, a in self.terms.items() for two, b in other.terms.items()})
+
+    @property
+    def expr(self) -> Expr:
+        """The polynomial as a sympy expression."""
+        return Add(
+            *(Mul(Rational(f.numerator, f.denominator), *(a**e for a, e in sorted_atoms(m))) for m, f in self.terms.items())
+        )
+
+    def split_whole(self, inside: Callable[[Expr], bool]) -> dict[Monomial, Polynomial]:
+        """:meth:`split` in which a part includes its divisors, so that a quotient of lengths stays whole."""
+
+        def part(monomial: Monomial) -> Monomial:
+            chosen = frozenset(pair for pair in monomial if inside(pair[0]))
+            return chosen | frozenset(pair for pair in monomial if pair[1] < 0) if chosen else chosen
+
+        return self.grouped(part)
+
+    def quotient(self, other: Polynomial) -> Polynomial | None:
+        """The exact quotient by a single term or by a constant multiple of this; None if there is none."""
+        if len(other.terms) == 1:
+            ((divisor, factor),) = other.terms.items()
+            terms: dict[Monomial, Factor] = {}
+            for monomial, value in self.terms.items():
+                powers = dict(monomial)
+                for atom, exponent in divisor:
+                    powers[atom] = powers.get(atom, 0) - exponent
+                if any(powers[atom] < 0 for atom, _ in divisor):
+                    return None
+                terms[frozenset((a, e) for a, e in powers.items() if e)] = ratio(value, factor)
+            return Polynomial(terms)
+        for monomial, factor in self.terms.items():
+            if monomial in other.terms:
+                factor = ratio(factor, other.terms[monomial])
+                return Polynomial({CONSTANT: factor}) if self == other.scale(factor) else None
+        return None if self else self
+
+
+def sorted_atoms(monomial: Iterable[tuple[Expr, int]]) -> list[tuple[Expr, int]]:
+    """The atoms of a product, sorted by a key that no hash seed changes."""
+    return sorted(monomial, key=lambda pair: (text_of(pair[0]), pair[1]))
+
+
+@lru_cache(maxsize=1 << 15)
+def _known(expr: Expr) -> Polynomial:
+    return _convert(expr)
+
+
+def _convert(expr: Expr) -> Polynomial:
+    if expr.is_Rational:
+        return Polynomial.constant(ratio(int(expr.p), int(expr.q)))
+    match expr:
+        case Add():
+            return Polynomial.total(map(_convert, expr.args))
+        case Mul():
+            return reduce(Polynomial.__mul__, map(_convert, expr.args))
+        case Pow() if expr.exp.is_Integer:
+            return _power(expr.base, int(expr.exp))
+        case Tally():
+            return _tally(expr)
+    return Polynomial.atom(expr)
+
+
+def _tally(expr: Tally) -> Polynomial:
+    """Multiply out a tally: that of ``1 - b`` is the length of the run minus that of ``b``.
+
+    Over at most one index, it is the condition at that index.
+    """
+    index, low, high, condition = expr.args
+    run = high - low
+    if is_bracket(run):
+        return _convert(run) * _convert(condition.xreplace({index: low}))
+    total = Polynomial({})
+    for monomial, factor in _convert(condition).terms.items():
+        here = frozenset(pair for pair in monomial if index in pair[0].free_symbols)
+        atom = Tally(index, low, high, Polynomial({here: 1}).expr)
+        counted = Polynomial.atom(atom) if here else _convert(atom)
+        total = total + counted * Polynomial({monomial - here: factor})
+    return total
+
+
+def _power(base: Expr, exponent: int) -> Polynomial:
+    if exponent < 0 or not isinstance(base, (Add, Mul)):
+        if isinstance(base, Add):
+            base = _convert(base).expr
+        return Polynomial.atom(base, exponent)
+    return reduce(Polynomial.__mul__, [_convert(base)] * exponent)
+
+
+def _absorb(pairs: set[tuple[Expr, int]]) -> set[tuple[Expr, int]]:
+    """Drop ``[L >= k]`` beside ``max(0, L - m)`` with ``m >= k - 1``, which is 0 whenever the bracket is."""
+    conditions = [pair for pair in pairs if isinstance(pair[0], AtLeast)]
+    return pairs - {pair for pair in conditions if any(_implies(other, pair[0]) for other, _ in pairs)}
+
+
+def _meet(conditions: Iterable[Expr], atoms: Iterable[Expr]) -> bool:
+    """Whether a condition is implied by an atom."""
+    return any(isinstance(one, AtLeast) and any(_implies(atom, one) for atom in atoms) for one in conditions)
+
+
+@lru_cache(maxsize=1 << 15)
+def _implies(factor: Expr, condition: Expr) -> bool:
+    """Whether ``factor``, which is no condition, is 0 whenever ``condition`` is."""
+    if is_bracket(factor):
+        return False
+    base, bound = condition.args
+    slack = base - _nothing_at(factor) - bound + 1
+    return bool(slack.is_Integer and slack >= 0)
+
+
+def _nothing_at(atom: Expr) -> Expr:
+    """The expression that is at most 0 when ``atom`` is 0; for a rounded-up number of runs it is the length itself."""
+    inner = atom.args[0] if isinstance(atom, Excess) else atom
+    runs, rest = inner.as_coeff_Add()
+    if isinstance(rest, CeilDiv) and rest.args[1].is_Integer and rest.args[1] > 0 and runs.is_Integer:
+        return rest.args[0] + runs * rest.args[1]
+    return inner
+
+
+class Definitions:
+    """The formulas of derived sizes, with which widths are compared and divided."""
+
+    def __init__(self) -> None:
+        self.pairs: dict[Symbol, Expr] = {}
+        self._known: dict[Expr, Polynomial] = {}
+        self._quotients: dict[tuple[Expr, Expr], Expr | None] = {}
+
+    def define(self, symbol: Symbol, value: Expr) -> None:
+        """Let ``symbol`` stand for ``value``."""
+        self.pairs[symbol] = value
+        self._known.clear()
+        self._quotients.clear()
+
+    def expand(self, expr: Expr) -> Polynomial:
+        """``expr`` with every derived size replaced by its formula, multiplied out."""
+        if expr not in self._known:
+            value = expr
+            while value.free_symbols & self.pairs.keys():
+                value = value.xreplace(self.pairs)
+            self._known[expr] = Polynomial.of(value)
+        return self._known[expr]
+
+    def equal(self, a: Expr, b: Expr) -> bool:
+        """Whether two expressions are the same number for all sizes."""
+        return a == b or self.expand(a) == self.expand(b)
+
+    def formulas_of(self, *values: Expr | None) -> str:
+        """The formulas of the derived sizes in some expressions, as a note of a finding."""
+        symbols = {symbol for value in values if value is not None for symbol in value.free_symbols}
+        return ", ".join(f"{said(symbol)} is {said(value)}" for symbol, value in self.pairs.items() if symbol in symbols)
+
+    def divide(self, a: Expr, b: Expr) -> Expr | None:
+        """``a / b`` if it is a polynomial, else None."""
+        if (a, b) not in self._quotients:
+            self._quotients[a, b] = self._divided(a, b)
+        return self._quotients[a, b]
+
+    def _divided(self, a: Expr, b: Expr) -> Expr | None:
+        plain = Polynomial.of(a).quotient(Polynomial.of(b))
+        if plain is None:
+            plain = self.expand(a).quotient(self.expand(b))
+        return None if plain is None else plain.expr

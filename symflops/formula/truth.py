@@ -1,0 +1,224 @@
+"""Conditions that may depend on sizes, as polynomials over 0/1 brackets.
+
+Whether an operator exists, whether a value needs a gradient and whether anything reads it are yes, no, or "when L >= 1", "when
+``qk_norm`` is set". Each of these is a :class:`Truth`: a multilinear polynomial over brackets. *And* is a product, *or* is
+``a + b - a*b``, *not* is ``1 - a``. So equal conditions are equal objects, and a cost can be multiplied by one.
+
+Where a condition must be known and is not, :class:`UnknownSizeError` names the size that decides it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from sympy import Add, Expr, Integer, Mul, Symbol
+
+from symflops.formula.functions import AtLeast, Bracket, Contains, Equal, Given, is_bracket, sizes_in
+from symflops.formula.written import text_of
+from symflops.support.findings import Diagnostic, Span
+
+
+class UnknownSizeError(Exception):
+    """The structure of the model depends on a size that is still a symbol.
+
+    Operators such as ``&`` of conditions raise this deep inside an evaluation. The driver answers it with the size of a config.
+
+    Attributes:
+        size: The size to fix; empty if no single size would settle it.
+        diagnostic: What to report if nobody knows that size.
+    """
+
+    def __init__(self, size: str, diagnostic: Diagnostic) -> None:
+        super().__init__(size)
+        self.size = size
+        self.diagnostic = diagnostic
+
+
+def unequal_widths(widths: Iterable[Expr], message: str, span: Span | None) -> UnknownSizeError | None:
+    """The error to raise if ``widths`` are unequal and a condition decides them; None if no condition does."""
+    atoms = {atom for width in widths for atom in width.atoms(Bracket, Symbol) if is_bracket(atom)}
+    sizes = sizes_in(*atoms)
+    if not sizes:
+        return None
+    return UnknownSizeError(
+        sizes[0], Diagnostic("structural-size", message, span, f"'{sizes[0]}' decides that, and must be known")
+    )
+
+
+def tangled(brackets: Iterable[Expr]) -> UnknownSizeError:
+    """The error about a condition over too many ``brackets``.
+
+    It asks for a list in one of them first, and for a count last.
+    """
+    rank: dict[str, int] = {}
+    for bracket in sorted(brackets, key=text_of):
+        place = 0 if isinstance(bracket, Contains) else 2 if isinstance(bracket, AtLeast) else 1
+        for name in sizes_in(bracket.args[-1] if place == 0 else bracket):
+            rank[name] = min(place, rank.get(name, place))
+    first = min(rank, key=lambda name: (rank[name], name), default="")
+    message = f"what exists here, or needs a gradient, depends on too many combinations of '{first}'"
+    return UnknownSizeError(
+        first, Diagnostic("structural-size", message, None, f"give '{first}' a value in a config, or a variant")
+    )
+
+
+Product = frozenset[Expr]
+MAX_TERMS = 128
+
+
+class Truth:
+    """A 0/1-valued polynomial: products of distinct brackets and their integer coefficients."""
+
+    __slots__ = ("_expr", "_hash", "terms")
+
+    def __init__(self, terms: Mapping[Product, int]) -> None:
+        self.terms = {product: factor for product, factor in terms.items() if factor}
+        self._hash = hash(frozenset(self.terms.items()))
+        self._expr: Expr | None = None
+
+    @classmethod
+    def of(cls, bracket: Expr | bool | int) -> Truth:
+        """The condition that ``bracket`` holds; a plain truth value will do."""
+        if isinstance(bracket, (bool, int)) or bracket.is_Integer:
+            return YES if int(bracket) else NO
+        return cls({frozenset((bracket,)): 1})
+
+    def __and__(self, other: Truth) -> Truth:
+        """Both hold.
+
+        Raises:
+            UnknownSizeError: the result has more than ``MAX_TERMS`` terms.
+        """
+        if self is YES or other is NO:
+            return other
+        if other is YES or self is NO or (self.terms == other.terms and len(self.terms) == 1):
+            return self
+        return _both(self, other)
+
+    def __or__(self, other: Truth) -> Truth:
+        if self is YES or other is NO or self == other:
+            return self
+        if other is YES or self is NO:
+            return other
+        return _known(self.plus(other).plus(self & other, -1))
+
+    def __invert__(self) -> Truth:
+        return _known(YES.plus(self, -1))
+
+    def plus(self, other: Truth, factor: int = 1) -> Truth:
+        """The sum of two polynomials, which is a condition only if they exclude each other."""
+        terms = dict(self.terms)
+        for product, value in other.terms.items():
+            terms[product] = terms.get(product, 0) + factor * value
+        return _known(Truth(terms))
+
+    def choose(self, then: Truth, otherwise: Truth) -> Truth:
+        """The condition ``then`` if this holds, else ``otherwise``."""
+        if then == otherwise:
+            return then
+        return _known((self & then).plus(~self & otherwise))
+
+    def implies(self, other: Truth) -> bool:
+        """Whether ``other`` holds whenever this does."""
+        return self is other or other is YES or (self & ~other) == NO
+
+    @property
+    def expr(self) -> Expr:
+        """The polynomial as an expression, as a factor of a cost."""
+        if self._expr is None:
+            products = (Mul(Integer(factor), *sorted(product, key=text_of)) for product, factor in self.terms.items())
+            self._expr = Add(*products)
+        return self._expr
+
+    @property
+    def equation(self) -> tuple[Expr, Expr] | None:
+        """The size and the value that it equals, if this is such an equation and nothing else."""
+        for product in self.terms:
+            (atom, *more) = product or (None,)
+            if isinstance(atom, Equal) and not more and self.terms == {product: 1}:
+                left, right = atom.args if atom.args[0].is_Symbol else atom.args[::-1]
+                return (left, right) if left.is_Symbol and isinstance(right, Expr) else None
+        return None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Truth) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Truth({self.expr})"
+
+
+@lru_cache(maxsize=1 << 14)
+def _both(one: Truth, two: Truth) -> Truth:
+    """The product of two conditions."""
+    terms: dict[Product, int] = {}
+    for left, a in one.terms.items():
+        for right, b in two.terms.items():
+            product = join(left, right)
+            if product is not None:
+                terms[product] = terms.get(product, 0) + a * b
+        if len(terms) > MAX_TERMS:
+            raise tangled(frozenset().union(*terms))
+    return _known(Truth(terms))
+
+
+def join(left: Product, right: Product) -> Product | None:
+    """The product of two products, or None if they exclude each other.
+
+    ``[a >= 1]*[a >= 3]`` is ``[a >= 3]``; ``[s = 'x']*[s = 'y']`` is 0, and ``[s = 'x']*[s given]`` is ``[s = 'x']``.
+    """
+    if left == right:
+        return left
+    bounds: dict[Expr, Expr] = {}
+    values: dict[Expr, Expr] = {}
+    rest: set[Expr] = set()
+    for atom in left | right:
+        if isinstance(atom, AtLeast):
+            base, bound = atom.args
+            bounds[base] = max(bounds.get(base, bound), bound)
+        elif isinstance(atom, Equal) and (atom.args[1].is_Integer or not atom.args[1].is_Number):
+            if values.setdefault(atom.args[0], atom.args[1]) != atom.args[1] and _constant(atom, values):
+                return None
+            rest.add(atom)
+        else:
+            rest.add(atom)
+    texts = {Given(base) for base, value in values.items() if type(value).__name__ == "Str"}
+    return frozenset((rest - texts) | {AtLeast(base, bound) for base, bound in bounds.items()})
+
+
+def _constant(atom: Equal, values: Mapping[Expr, Expr]) -> bool:
+    both = (atom.args[1], values[atom.args[0]])
+    return all(value.is_Integer or type(value).__name__ == "Str" for value in both)
+
+
+YES = Truth({frozenset(): 1})
+NO = Truth({})
+
+
+def _known(truth: Truth) -> Truth:
+    if not truth.terms:
+        return NO
+    return YES if truth.terms == YES.terms else truth
+
+
+def any_of(truths: Iterable[Truth]) -> Truth:
+    """The condition that at least one of ``truths`` holds; those after one that always holds are not asked for."""
+    found = NO
+    for truth in truths:
+        if truth is YES:
+            return YES
+        found = found | truth
+    return found
+
+
+def all_of(truths: Iterable[Truth]) -> Truth:
+    """The condition that all of ``truths`` hold; those after one that never holds are not asked for."""
+    found = YES
+    for truth in truths:
+        if truth is NO:
+            return NO
+        found = found & truth
+    return found

@@ -1,0 +1,175 @@
+"""The version of stored programs and what their writer and reader share; light to import."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+from symflops.support.errors import SymflopsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+FORMAT = 3
+"""The version of the format. A reader refuses any other."""
+
+
+class FormatError(SymflopsError):
+    """A stored program is damaged, or of another version."""
+
+
+def check_format(found: object) -> None:
+    """Refuse a document of another version.
+
+    Raises:
+        FormatError: the version is not ``FORMAT``.
+    """
+    if found != FORMAT:
+        raise FormatError(f"a stored program has format {found!r}, this version reads {FORMAT}")
+
+
+TABLES = ("work", "all_gradients", "shapes")
+"""The tables of records that a file holds without the names of their fields."""
+WORDS = ("contraction", "operator", "caption", "role", "operand", "kind", "reason")
+"""Their fields whose texts a file holds once."""
+NAMES, LONGEST = ("all_lines", "all_tensors"), 1000
+"""The tables whose rows begin with a name, and the longest beginning that a name shares with the one before it."""
+
+
+def packed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document as a file holds it: names and texts once, beginnings of names once, and runs of positions by their ends."""
+    words: dict[str, int] = {}
+    ranges: dict[str, tuple[int, Any]] = {}
+    found = {**document, **{name: _in_columns(document[name], words) for name in TABLES}}
+    found["all_tensors"] = [_in_place(row, ranges) for row in document["all_tensors"]]
+    found |= {name: list(_shortened(found[name])) for name in NAMES}
+    found["regimes"] = [{key: _in_runs(value) for key, value in row.items()} for row in document["regimes"]]
+    return {**found, "words": list(words), "ranges": [value for _, value in ranges.values()]}
+
+
+def unpacked(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The document that a file holds; one in memory stays as it is.
+
+    Raises:
+        FormatError: it is of another version.
+        LookupError, TypeError, ValueError: it is damaged.
+    """
+    check_format(document.get("format"))
+    if isinstance(document["work"], list):
+        return document
+    limit = len(document["all_lines"]) + len(document["all_tensors"])
+    found = dict(document)
+    words, ranges = found.pop("words"), found.pop("ranges")
+    found |= {name: list(_out_of_columns(document[name], words)) for name in TABLES}
+    found |= {name: list(_whole(document[name])) for name in NAMES}
+    found["all_tensors"] = [_out_of_place(row, ranges) for row in found["all_tensors"]]
+    found["regimes"] = [{key: _out_of_runs(value, limit) for key, value in row.items()} for row in document["regimes"]]
+    return found
+
+
+def _in_columns(rows: Sequence[Mapping[str, Any]], words: dict[str, int]) -> dict[str, Any]:
+    """Records as the names of their fields, once, and the values of each."""
+    columns: dict[tuple[str, ...], int] = {}
+    found = [
+        [
+            columns.setdefault(tuple(row), len(columns)),
+            *(words.setdefault(v, len(words)) if k in WORDS else v for k, v in row.items()),
+        ]
+        for row in rows
+    ]
+    return {"columns": list(map(list, columns)), "rows": found}
+
+
+def _out_of_columns(table: Mapping[str, Any], words: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The inverse of :func:`_in_columns`."""
+    for place, *values in table["rows"]:
+        pairs = zip(table["columns"][place], values, strict=True)
+        yield {name: words[value] if name in WORDS else value for name, value in pairs}
+
+
+def _shortened(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+    """Rows whose names have ``12~`` in place of the first 12 letters, which are those of the name before."""
+    last = ""
+    for name, *rest in rows:
+        if isinstance(name, str):
+            alike = takewhile(lambda pair: pair[0] == pair[1], zip(name[:LONGEST], last, strict=False))
+            same = sum(1 for _ in alike)
+            name, last = f"{same or ''}~{name[same:]}", name
+        yield [name, *rest]
+
+
+def _whole(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+    """The inverse of :func:`_shortened`."""
+    last = ""
+    for name, *rest in rows:
+        if isinstance(name, str):
+            same, _, own = name.partition("~")
+            if not 0 <= int(same or 0) <= LONGEST:
+                raise ValueError(f"{name!r} is no name")
+            name = last = last[: int(same or 0)] + own
+        yield [name, *rest]
+
+
+def _in_place(row: Sequence[Any], ranges: dict[str, tuple[int, Any]]) -> Sequence[Any]:
+    """A tensor with stars in its name as the formulas that stand for these; ranges are held once."""
+    if len(row) < 3:
+        return row
+    formulas = [part for part in row[2]["template"] if not isinstance(part, str)]
+    found = row[2].get("ranges")
+    return [*row[:2], formulas, ranges.setdefault(repr(found), (len(ranges), found))[0]]
+
+
+def _out_of_place(row: Sequence[Any], ranges: Sequence[Any]) -> Sequence[Any]:
+    """The inverse of :func:`_in_place`."""
+    if len(row) < 4:
+        return row
+    name, shape, formulas, place = row
+    parts = [part for pair in zip(name.split("*"), [*formulas, ""], strict=True) for part in pair if part != ""]
+    return [name, shape, {"template": parts} | ({"ranges": ranges[place]} if ranges[place] else {})]
+
+
+def _in_runs(value: Any) -> Any:
+    """A list of positions as first and last of each run of consecutive ones, if that is shorter."""
+    if not isinstance(value, list):
+        return value
+    if not all(type(item) is int for item in value):
+        return list(map(_in_runs, value))
+    ends: list[int] = []
+    for item in value:
+        if ends and item == ends[-1] + 1:
+            ends[-1] = item
+        else:
+            ends += [item, item]
+    return {"runs": ends} if len(ends) + 2 < len(value) else value
+
+
+def _out_of_runs(value: Any, limit: int) -> Any:
+    """The inverse of :func:`_in_runs`; no run has more than ``limit`` positions."""
+    if isinstance(value, list):
+        return [item if type(item) is int else _out_of_runs(item, limit) for item in value]
+    if not (isinstance(value, dict) and value.keys() == {"runs"}):
+        return value
+    ends = value["runs"]
+    found: list[int] = []
+    for first, last in zip(ends[::2], ends[1::2], strict=True):
+        if not 0 <= last - first < limit:
+            raise ValueError(f"a run from {first} to {last}")
+        found += range(first, last + 1)
+    return found
+
+
+def leading(module: str) -> tuple[str, ...]:
+    """The modules that lead to ``module``: ``a.b`` to ``a``, ``a.b``."""
+    words = module.split(".")
+    return tuple(".".join(words[: count + 1]) for count in range(len(words)))
+
+
+def line_of(document: Mapping[str, Any], row: Sequence[Any]) -> Sequence[Any]:
+    """A row of the table of lines with its module's name, which may stand in an earlier row alone."""
+    if not isinstance(row[0], int):
+        return row
+    name, _, *rest = document["all_lines"][row[0]]
+    if isinstance(name, int):
+        raise FormatError("a stored program is damaged: the name of a module stands in no line")
+    return [name, row[1], *rest]

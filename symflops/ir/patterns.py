@@ -1,0 +1,255 @@
+"""Module paths in which the indices of repeats are expressions, and patterns over them: globs that may select iterations.
+
+``*`` matches anything, dots included. At the index of a repeat, a component of a pattern may be a number (``blocks.2.*``), a
+number from the end (``blocks.-1.*``) or a slice (``blocks.::4.*``, ``blocks.:2.*``). The repeat is then cut into parts that
+match as a whole or not at all. Matching is linear in the length of a path, however many stars a pattern has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import lru_cache
+from itertools import accumulate
+
+from sympy import Expr, Symbol
+
+from symflops.support.findings import Diagnostic, SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A module path: texts, and expressions for the indices of repeats, e.g. ``('layers.', i, '.mlp')``."""
+
+    parts: tuple[str | Expr, ...]
+
+    def __str__(self) -> str:
+        """The path with ``*`` for each index of a repeat."""
+        if len(self.parts) == 1 and isinstance(self.parts[0], str):
+            return self.parts[0]
+        return "".join(part if isinstance(part, str) else str(part) if part.is_Integer else "*" for part in self.parts)
+
+    def join(self, name: str) -> Path:
+        """The path of ``name`` inside this one."""
+        return self.extend((name,)) if name else self
+
+    def extend(self, parts: tuple[str | Expr, ...]) -> Path:
+        """This path, a dot, and ``parts``; neighbouring texts are merged."""
+        if len(self.parts) <= 1 and all(isinstance(part, str) for part in (*self.parts, *parts)):
+            text = "".join((*self.parts, "." if self.parts and parts else "", *parts))
+            return Path((text,) if text else ())
+        merged: list[str | Expr] = []
+        glue: tuple[str, ...] = (".",) if self.parts and parts else ()
+        for part in (*self.parts, *glue, *parts):
+            if isinstance(part, str) and merged and isinstance(merged[-1], str):
+                merged[-1] += part
+            elif part != "":
+                merged.append(part)
+        return Path(tuple(merged))
+
+    @property
+    def parent(self) -> Path:
+        """The path without its last component."""
+        parts = list(self.parts)
+        while parts:
+            last = parts.pop()
+            if isinstance(last, str) and "." in last:
+                head = last.rpartition(".")[0]
+                return Path((*parts, head) if head else tuple(parts))
+        return Path(())
+
+    @property
+    def depth(self) -> int:
+        """The number of its components."""
+        return str(self).count(".") + 1 if self.parts else 0
+
+    @property
+    def indices(self) -> frozenset[Symbol]:
+        """The loop indices that occur in it."""
+        found = (part.free_symbols for part in self.parts if not isinstance(part, str))
+        return frozenset().union(*found)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """``caller`` invokes ``module``, which is registered under another parent that is not itself run."""
+
+    caller: Path
+    module: Path
+
+
+def prefixes(path: Path) -> Iterator[Path]:
+    """The prefixes of ``path``, shortest first, itself included."""
+    if len(path.parts) == 1 and isinstance(path.parts[0], str):  # the case of every path in an unrolled structure
+        heads = accumulate(path.parts[0].split("."), "{}.{}".format)
+        return (Path((head,)) for head in heads if head)
+    chain = [path]
+    while chain[-1].parent.parts:
+        chain.append(chain[-1].parent)
+    return reversed(chain)
+
+
+def running(path: Path, visits: Sequence[Visit]) -> Iterator[Path]:
+    """The modules that run while ``path`` does, outermost first: its parents, or the callers in ``visits`` instead."""
+    if not visits:
+        yield from prefixes(path)
+        return
+    start = 1
+    for end, module in [*((visit.caller, visit.module) for visit in visits), (path, path)]:
+        yield from (prefix for prefix in prefixes(end) if prefix.depth >= start)
+        start = module.depth
+
+
+@lru_cache(maxsize=1 << 14)
+def running_texts(path: Path, visits: tuple[Visit, ...]) -> tuple[str, ...]:
+    """The modules of :func:`running` as texts."""
+    return tuple(map(str, running(path, visits)))
+
+
+SELECTOR = re.compile(r"-?\d+|-?\d*:-?\d*(:\d+)?")
+MARK = "\x00"
+MOST_SPELLED = 1_000
+"""How many patterns one may stand for, with the indices of unrolled iterations."""
+
+
+def is_selector(component: str) -> bool:
+    """Whether a component of a pattern can select iterations."""
+    return component not in (":", "::") and SELECTOR.fullmatch(component) is not None
+
+
+def selectors(patterns: Iterable[str], module_list: Path) -> tuple[str, ...]:
+    """The selectors of ``patterns`` at the index of ``module_list``, in order."""
+    found: dict[str, None] = {}
+    text = marked(module_list, {})
+    for pattern in patterns:
+        components = pattern.split(".")
+        for position, component in enumerate(components):
+            if is_selector(component) and _leading(".".join(components[:position])).fullmatch(text):
+                found[component] = None
+    return tuple(found)
+
+
+def marked(path: Path, chosen: Mapping[Expr, frozenset[str]]) -> str:
+    """A path as text, in which each index lists the selectors that choose it."""
+    pieces = []
+    for part in path.parts:
+        if isinstance(part, str):
+            pieces.append(part)
+        elif part.is_Integer:
+            pieces.append(str(part))
+        else:
+            pieces.append(MARK + "".join(f"<{name}>" for name in sorted(chosen.get(part, ()))) + MARK)
+    return "".join(pieces)
+
+
+def any_matches(patterns: Iterable[str], path: Path, chosen: Mapping[Expr, frozenset[str]]) -> bool:
+    """Whether one of ``patterns`` matches the whole of ``path``."""
+    text = marked(path, chosen)
+    return any(_compiled(pattern).fullmatch(text) for pattern in patterns)
+
+
+def any_fits(patterns: Sequence[str], marks: Iterable[str]) -> bool:
+    """Whether one of ``patterns`` matches one of the paths that :func:`marked` wrote."""
+    return any(_compiled(pattern).fullmatch(mark) for pattern in patterns for mark in marks)
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """A pattern as the pieces between its stars, each a regular expression without repetition.
+
+    The first piece stands at the start of a text, the last at its end, and each other one at its first place after the one
+    before. That decides a match, so its time grows with the length of the text and not with the number of stars.
+    """
+
+    pieces: tuple[re.Pattern[str], ...]
+    end: re.Pattern[str]
+
+    def fullmatch(self, text: str) -> bool:
+        """Whether the pattern matches all of ``text``."""
+        if not self.pieces:
+            return self.end.fullmatch(text) is not None
+        found = self.pieces[0].match(text)
+        for piece in self.pieces[1:]:
+            found = found and piece.search(text, found.end())
+        return found is not None and self.end.search(text, found.end()) is not None
+
+
+def _glob(regexes: Iterable[str | None]) -> Glob:
+    """A glob of regular expressions and stars (None), in order."""
+    pieces = [""]
+    for regex in regexes:
+        pieces[-1:] = [pieces[-1], ""] if regex is None else [pieces[-1] + regex]
+    *first, last = pieces
+    return Glob(tuple(re.compile(piece, re.DOTALL) for piece in first), re.compile(f"(?:{last})\\Z", re.DOTALL))
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> Glob:
+    components = pattern.split(".") if pattern else []
+    return _glob(_joined(_component(component) for component in components))
+
+
+@lru_cache(maxsize=4096)
+def _leading(pattern: str) -> Glob:
+    """The glob of the path to a nested list; a selector in it matches any index of the outer list."""
+    components = pattern.split(".") if pattern else []
+    loose: Iterable[list[str | None]] = (
+        [f"(?:{_component(one)[0]}|{MARK}{MARK})"] if is_selector(one) else _component(one) for one in components
+    )
+    return _glob(_joined(loose))
+
+
+def _joined(components: Iterable[list[str | None]]) -> Iterator[str | None]:
+    """Components with dots between them."""
+    for position, component in enumerate(components):
+        yield from [r"\."] * (position > 0)
+        yield from component
+
+
+def _component(component: str) -> list[str | None]:
+    """A component as regular expressions and stars."""
+    if is_selector(component):
+        chosen = f"{MARK}[^{MARK}.]*<{re.escape(component)}>[^{MARK}.]*{MARK}"
+        return [f"(?:{re.escape(component)}|{chosen})"]
+    pieces = re.findall(r"\[!?\]?[^\]]*\]|.", component, re.DOTALL)
+    return [None if piece == "*" else translate(piece).removeprefix("(?s:").rpartition(")")[0] for piece in pieces]
+
+
+def spelled(pattern: str, listed: Sequence[tuple[Path, int, frozenset[str]]]) -> tuple[str, ...]:
+    """A pattern, and its copies in which the index of an unrolled iteration replaces a selector that chooses it.
+
+    Raises:
+        SpecError: they are more than ``MOST_SPELLED``.
+    """
+    found = {pattern: None}
+    lists: dict[Path, list[tuple[int, frozenset[str]]]] = {}
+    for path, index, chosen in listed if cutting([pattern]) else ():
+        lists.setdefault(path, []).append((index, chosen))
+    waiting = [pattern]
+    while waiting and lists:
+        components = waiting.pop().split(".")
+        for position in [position for position, component in enumerate(components) if is_selector(component)]:
+            head, component, tail = components[:position], components[position], components[position + 1 :]
+            for path, turns in lists.items():
+                if not _leading(".".join(head)).fullmatch(marked(path, {})):
+                    continue
+                indices = (str(index) for index, chosen in turns if component in chosen)
+                copies = (".".join([*head, index, *tail]) for index in indices if index != component)
+                new = [copy for copy in copies if copy not in found]
+                found.update(dict.fromkeys(new))
+                waiting += new
+                _check_spelled(pattern, len(found))
+    return tuple(found)
+
+
+def _check_spelled(pattern: str, count: int) -> None:
+    if count > MOST_SPELLED:
+        message = f"'{pattern}' stands for more than {MOST_SPELLED:,} patterns, one for each choice of iterations"
+        raise SpecError([Diagnostic("regime-too-large", message, None, "a star matches all iterations at once")])
+
+
+def cutting(patterns: Iterable[str]) -> tuple[str, ...]:
+    """The ``patterns`` that may select iterations."""
+    return tuple(pattern for pattern in patterns if any(is_selector(component) for component in pattern.split(".")))

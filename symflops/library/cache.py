@@ -1,0 +1,219 @@
+"""Cache of derived programs and of the headers of local specs, in the user's cache folder: where it is, and who may write it.
+
+An entry is data with a header: the digests of the data, of its sources and of the package, and sympy's version. If an entry is
+damaged or one of these has changed, it is written again. A hit imports neither sympy nor YAML.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from symflops import __version__
+from symflops.evaluate.sizes import sizes_of
+from symflops.evaluate.stored import Stored, has
+from symflops.read.spec_files import SpecFile
+from symflops.support.digests import digest, package_digest, sympy_release
+from symflops.support.errors import SymflopsError
+from symflops.support.files import write
+from symflops.support.reading import read_text
+
+MOST_BYTES, MOST_SECONDS = 64 * 2**20, 90 * 86_400
+"""What entries may take in all, and how long one is kept after it was written."""
+WRITABLE, STICKY = 0o022, 0o1000
+
+
+def place(name: str) -> Path:
+    """Where this version of the package keeps an entry, or the entries of a spec.
+
+    Raises:
+        OSError: there is no home folder.
+    """
+    return folder() / __version__ / name
+
+
+def keep(path: Path, text: str, **header: Any) -> None:
+    """Write an entry.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    prepare(path.parent)
+    write(path, f"{json.dumps(header | seal(text), sort_keys=True)}\n{text}")
+    prune()
+
+
+def kept(path: Path) -> tuple[dict[str, Any], str] | None:
+    """The header and the text of an entry, None if it is not this user's own, damaged, or of another package or sympy."""
+    try:
+        if not trusted(path):
+            return None
+        head, _, text = read_text(path).partition("\n")
+        header = json.loads(head)
+        sealed = all(header[key] == value for key, value in seal(text).items())
+    except (OSError, SymflopsError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return (header, text) if sealed else None
+
+
+def seal(text: str) -> dict[str, str]:
+    """What the header of every entry holds."""
+    return {"package": package_digest(), "sympy": sympy_release(), "text": digest(text)}
+
+
+class Entries:
+    """The entries of one spec under a regime and a convention, one per structure; ``kind`` is the class in the config."""
+
+    def __init__(self, file: SpecFile, regime: str, convention: str, kind: str = "") -> None:
+        self.file, self.regime, self.convention = file, regime, convention
+        self.name = f"{file.name}-{digest(json.dumps([str(file.path), regime, convention, kind]))[:16]}"
+
+    def find(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The up-to-date program for the structure of a config, or None.
+
+        Raises:
+            ConfigError: the config does not fit the model.
+        """
+        try:
+            found = [self.read(path) for path in sorted(place(self.name).glob("*.json"))]
+        except OSError:
+            return None
+        sizes: dict[str, Any] | None = None
+        for structure, program in filter(None, found):
+            sizes = sizes_of(Stored(program), config) if sizes is None else sizes  # the same for each structure
+            if has(sizes, structure):
+                return program
+        return None
+
+    def keep(self, program: str, structure: Mapping[str, str], sources: Mapping[str, str]) -> Path:
+        """Write an entry: the text of a program, its structure, and the digests of its sources by label.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        path = place(self.name) / f"{digest(json.dumps(structure, sort_keys=True))[:16]}.json"
+        keep(path, program, structure=structure, sources=sources, facts=self.file.facts())
+        return path
+
+    def read(self, path: Path) -> tuple[dict[str, str], dict[str, Any]] | None:
+        """The structure and the program of an entry, None if it cannot be trusted or is outdated."""
+        found = kept(path)
+        if found is None or found[0]["facts"] != self.file.facts() or not self.file.has(found[0]["sources"]):
+            return None
+        return found[0]["structure"], json.loads(found[1])
+
+
+def cached(entries: Entries, config: Mapping[str, Any], tell: Callable[[str], object]) -> dict[str, Any]:
+    """The program of a config: the entry of its structure, or one that is derived and written now.
+
+    Raises:
+        SymflopsError: the spec is not valid, the config does not fit, or the regime or convention is unknown.
+    """
+    found = entries.find(config)
+    if found is not None:
+        return found
+    from symflops.api import load, program_in
+    from symflops.compiler import Goal
+    from symflops.ir.serialise import document_of, text_of
+    from symflops.read.variants import structure_name
+
+    model = load(entries.file)
+    with model.about_config(config):
+        program = program_in(model.compiled(Goal.PROGRAM, [entries.regime], [entries.convention], config))
+    if program.fixed:
+        program = replace(program, variant=structure_name(model.spec, program.fixed))
+    document = document_of(program)
+    structure = {letter: repr(value) for letter, value in program.fixed}
+    try:
+        path = entries.keep(text_of(document), structure, dict(program.sources))
+        tell(f"derived on the spot, kept in {path}")
+    except OSError as error:
+        tell(f"derived on the spot, and not kept ({error.strerror or error})")
+    return document
+
+
+def folder() -> Path:
+    """The cache folder of symflops: below ``XDG_CACHE_HOME`` where it is set, else below that of the platform.
+
+    Raises:
+        OSError: there is no home folder.
+    """
+    said = os.environ.get("XDG_CACHE_HOME", "")
+    if said and Path(said).is_absolute():
+        return Path(said) / "symflops"
+    try:
+        home = Path.home()
+    except RuntimeError:
+        raise OSError("there is no home folder") from None
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return (Path(local) if local else home / "AppData" / "Local") / "symflops" / "Cache"
+    return home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "symflops"
+
+
+def own(path: Path) -> bool:
+    """Whether a file or folder belongs to this user, and nobody else can write it."""
+    if os.name != "posix":
+        return True
+    found = path.lstat()
+    return found.st_uid == os.geteuid() and not found.st_mode & WRITABLE
+
+
+def trusted(path: Path) -> bool:
+    """Whether an entry, or a folder of the cache, and all folders of the cache around it are this user's own.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    root = folder()
+    if not all(own(one) for one in (path, *path.parents) if one.is_relative_to(root)):
+        return False
+    around = root.parent.stat().st_mode
+    return os.name != "posix" or not around & WRITABLE or bool(around & STICKY)
+
+
+def prepare(path: Path) -> None:
+    """Make a folder of the cache, and those around it, for this user alone.
+
+    Raises:
+        OSError: it cannot be made, or somebody else can write there.
+    """
+    root = folder()
+    root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for one in reversed([path, *path.parents]):
+        if one.is_relative_to(root):
+            one.mkdir(mode=0o700, exist_ok=True)
+    if not trusted(path):
+        raise OSError(f"others can write to {root}")
+
+
+def entries() -> Iterator[Path]:
+    """All entries, of every version and spec."""
+    yield from sorted(folder().rglob("*.json"))
+
+
+def prune() -> None:
+    """Remove entries that are too old, then the oldest ones until the rest is small enough."""
+    found = []
+    for path in entries():
+        stat = path.stat()
+        found.append((stat.st_mtime, stat.st_size, path))
+    total = 0
+    for written, size, path in sorted(found, reverse=True):
+        total += size
+        if total > MOST_BYTES or time.time() - written > MOST_SECONDS:
+            path.unlink(missing_ok=True)
+
+
+def clear() -> int:
+    """Remove all entries; returns how many."""
+    found = list(entries())
+    for path in found:
+        path.unlink(missing_ok=True)
+    return len(found)

@@ -1,0 +1,220 @@
+"""The specs of a project and of the package by name, and the stored programs of the latter. Imports neither sympy nor YAML."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import lru_cache
+
+from symflops.evaluate.classes import check_class, class_in, class_name, without_pipeline
+from symflops.evaluate.sizes import sizes_of
+from symflops.evaluate.stored import Stored, has
+from symflops.ir.format import unpacked
+from symflops.support.errors import SymflopsError, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from symflops.read.spec_files import SpecFile
+
+PACKAGE = os.path.dirname(
+    os.path.dirname(os.path.abspath(__file__))
+)  # os.path: pathlib alone would cost a tenth of an estimate
+
+
+class UnknownModelError(SymflopsError):
+    """No spec describes this model."""
+
+
+@lru_cache(maxsize=4)
+def _parsed(path: str, _changed: int) -> Any:
+    """The JSON of a file, parsed once as long as it has not changed."""
+    with open(path, "rb") as file:
+        return json.loads(file.read())
+
+
+@lru_cache(maxsize=4)
+def _program(path: str, changed: int) -> Any:
+    """The stored program of a file, unpacked once."""
+    found = _parsed(path, changed)
+    return unpacked(found) if isinstance(found, dict) else found
+
+
+class Catalog:
+    """Specs by name, with the header of each.
+
+    The shipped ones have stored programs below ``folder``. Those of a project have ``files``, which are derived.
+    """
+
+    def __init__(
+        self, folder: str, specs: Mapping[str, Mapping[str, Any]], files: Mapping[str, SpecFile] | None = None
+    ) -> None:
+        self.folder = folder
+        self.specs = specs
+        self.files = files
+        self.shipped = files is None
+
+    def file(self, name: str) -> SpecFile:
+        """The file of a spec."""
+        if self.files is not None:
+            return self.files[name]
+        from symflops.read.spec_files import SpecFile, shipped
+
+        group, _ = self.stem(name)
+        root = shipped("specs").resolve()
+        return SpecFile(root, root / group / f"{name}.yaml", f"specs/{group}/{name}.yaml")
+
+    def stem(self, name: str, variant: str = "") -> tuple[str, str]:
+        """The group of a spec and the name of its files, which become parts of paths and of the names of modules.
+
+        Raises:
+            SymflopsError: one of them is not an identifier.
+        """
+        group, stem = self.specs[name]["group"], f"{name}_{variant}" if variant else name
+        for part in (group, stem):
+            if not (isinstance(part, str) and part.isidentifier()):
+                raise SymflopsError(f"the catalog of the installed package is damaged: {part!r:.60} is not a name")
+        return group, stem
+
+    def program(self, name: str, variant: str = "") -> dict[str, Any]:
+        """The stored program of a shipped spec, or of one of its variants.
+
+        Raises:
+            SymflopsError: there is no such file, or it is damaged.
+        """
+        group, stem = self.stem(name, variant)
+        path = os.path.join(self.folder, "generated", group, f"{stem}.json")
+        try:
+            found = _program(path, os.stat(path).st_mtime_ns)
+        except FileNotFoundError:
+            raise SymflopsError(f"{path} is missing: run 'symflops generate {name}'") from None
+        except (OSError, ValueError, RecursionError, LookupError, TypeError):
+            found = None
+        if not isinstance(found, dict):
+            raise SymflopsError(f"{path} is damaged: run 'symflops generate {name}'")
+        return found
+
+    def published(self) -> dict[str, list[dict[str, Any]]]:
+        """The published models that were measured, by spec; of a catalog that is not shipped, none.
+
+        Raises:
+            SymflopsError: the file is damaged.
+        """
+        path = os.path.join(self.folder, "specs", "published.json")
+        try:
+            found = _parsed(path, os.stat(path).st_mtime_ns)["specs"] if self.shipped else {}
+        except FileNotFoundError:
+            found = {}
+        except (OSError, ValueError, RecursionError, LookupError, TypeError):
+            raise SymflopsError(f"{path} is damaged: install symflops again") from None
+        return {name: models for name, models in found.items() if name in self.specs}
+
+    def measured(self, name: str) -> Mapping[str, Any]:
+        """What is known of a spec's records, as :func:`symflops.library.records.verified.catalogued` says it."""
+        if self.shipped or not os.path.isfile(self.file(name).root / "verified.json"):
+            return self.specs[name]
+        from symflops.library.records.verified import catalogued
+
+        return catalogued(self.file(name))
+
+    def module(self, name: str, variant: str = "") -> Any:
+        """The generated module of a shipped spec, or of one of its variants."""
+        import importlib
+
+        return importlib.import_module(".".join(("symflops.generated", *self.stem(name, variant))))
+
+    def of_structure(self, name: str, config: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
+        """The variant whose structure ``config`` has, empty for the spec itself, and its program.
+
+        If no program is stored for the structure, or only one of another version of the spec, the variant is None.
+
+        Raises:
+            SymflopsError: the config does not fit the model.
+        """
+        if not self.shipped or self.changed(name):
+            return None, {}
+        program, entry = self.program(name), self.specs[name]
+        config = without_pipeline(config, entry["pipelines"])
+        own = class_in(config)
+        check_class(name, entry["references"], entry["model_types"], config)
+        sizes = attributes(Stored(program), config)
+        if own and entry["references"] and own not in map(class_name, program["references"]):
+            return None, program
+        structures = entry.get("structures", {})
+        for variant, structure in structures.items():
+            if variant != "default" and has(sizes, structure):
+                return variant, self.program(name, variant)
+        return ("" if has(sizes, structures.get("default", {})) else None), program
+
+    def changed(self, name: str) -> bool:
+        """Whether somebody who works on the package has changed a shipped spec since its program was stored."""
+        group, stem = self.stem(name)
+        try:
+            with open(os.path.join(self.folder, "specs", group, f"{stem}.yaml"), "rb") as file:
+                text = file.read()
+        except OSError:
+            return False
+        import zlib
+
+        return zlib.crc32(text) != int(self.specs[name]["crc32"])
+
+    def __repr__(self) -> str:
+        return f"<Catalog of {len(self.specs)} {'shipped' if self.shipped else 'local'} specs>"
+
+
+def catalogs() -> list[Catalog]:
+    """The specs below ``./specs`` that are not copies of shipped ones, then the shipped ones that have no namesake among them.
+
+    The folder of the package itself is no project: its stored programs are as good as its code.
+
+    Raises:
+        SymflopsError: there are too many local specs.
+    """
+    inside = os.path.isfile(os.path.join(PACKAGE, "generated", "catalog.json"))
+    folder = PACKAGE if inside else os.path.dirname(PACKAGE)
+    shipped: dict[str, Any] = {}
+    path = os.path.join(folder, "generated", "catalog.json")
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            shipped = json.loads(file.read())["specs"]
+    if not os.path.isdir("specs") or os.path.realpath("specs") == os.path.realpath(os.path.join(folder, "specs")):
+        return [Catalog(folder, shipped)]
+    from symflops.library.local import local_specs
+
+    files, own = local_specs(os.path.realpath("specs"))
+    local = [Catalog("", own, files)] if own else []
+    return [*local, Catalog(folder, {name: entry for name, entry in shipped.items() if name not in own})]
+
+
+def assumed() -> Catalog:
+    """The structures that frameworks take models for, which no config leads to: only their names do."""
+    from symflops.library.local import local_specs
+    from symflops.read.spec_files import ASSUMED, shipped
+
+    files, own = local_specs(str(shipped("specs").resolve()), ASSUMED)
+    return Catalog("", own, files)
+
+
+def by_name(name: str) -> Catalog:
+    """The catalog that has the spec ``name``.
+
+    Raises:
+        UnknownModelError: none has; with the nearest names.
+    """
+    found = catalogs()
+    for catalog in found:
+        if name in catalog.specs:
+            return catalog
+    others = assumed()
+    if name.removeprefix("assumed/") in others.specs:
+        return others
+    known = [known for catalog in (*found, others) for known in catalog.specs]
+    raise UnknownModelError(f"there is no spec '{name}': {did_you_mean(name, known, 'symflops list shows all')}")
+
+
+def attributes(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The sizes that a config has, by the long names that estimators and catalogs use."""
+    sizes = sizes_of(program, config)
+    return {row["attribute"]: sizes[row["letter"]] for row in program.document["fields"]}

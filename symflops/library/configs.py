@@ -1,0 +1,176 @@
+"""Reads configs, and finds the spec that describes the model of one. Imports neither sympy nor YAML.
+
+A config names its model by ``architectures``, ``model_type`` or ``_class_name``; a ``model_index.json`` by the class of
+its pipeline. Whose model no spec describes is told the nearest specs, and the commands that help.
+"""
+
+from __future__ import annotations
+
+import os.path
+
+from symflops.evaluate.classes import check_class, class_name, listed, model_type_in, named_classes, without_pipeline
+from symflops.evaluate.config import as_json
+from symflops.evaluate.evidence import LIBRARIES
+from symflops.evaluate.unread import EVERYWHERE
+from symflops.library.catalog import UnknownModelError, catalogs
+from symflops.support.errors import SymflopsError, did_you_mean
+from symflops.support.reading import parse_json, read_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from symflops.library.catalog import Catalog
+
+    Specs = Mapping[str, Mapping[str, Any]]
+
+
+SIMILAR = 0.4
+"""The share of common fields from which two models are called similar."""
+WAY = "'symflops list' shows every class, 'symflops draft' writes a spec from a class"
+
+DENOISING = ("transformer", "unet")
+"""The components of pipelines that denoise, as diffusers calls them."""
+
+
+def read_config(path: Any) -> dict[str, Any]:
+    """The config at ``path``: a ``config.json``, a ``model_index.json`` (of its denoising model), or a folder with either.
+
+    The text of a JSON object is read, too, and a config object; a config that was read stays as it is.
+
+    Raises:
+        SymflopsError: there is none, or it is not a JSON object.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        return config_of(path)
+    if os.path.isdir(path):
+        names = [os.path.join(path, name) for name in ("model_index.json", "config.json", "transformer/config.json")]
+        path = next((name for name in names if os.path.isfile(name)), names[1])
+    config = parse_json(str(path), "the config") if str(path).lstrip().startswith("{") else read_json(path)
+    if not isinstance(config, dict):
+        raise SymflopsError(f"{path}: not a JSON object")
+    if os.path.basename(path) == "model_index.json":
+        return read_config(denoiser(config, str(path)))
+    return config
+
+
+def config_of(config: Any) -> dict[str, Any]:
+    """A config as JSON data: of a mapping, a config object, or a path.
+
+    Raises:
+        SymflopsError: as :func:`read_config`; or it is no config.
+    """
+    found = read_config(os.fspath(config)) if isinstance(config, (str, os.PathLike)) else as_json(config)
+    if not isinstance(found, dict):
+        raise SymflopsError(f"a config is a JSON object, a path to one, or a config object, not {type(config).__name__}")
+    return found
+
+
+def spec_of(config: Mapping[str, Any]) -> tuple[Catalog, str]:
+    """The catalog and spec of the classes that a config names, else of its model type.
+
+    Raises:
+        UnknownModelError: no spec describes one of them; or they are of several models.
+        ConfigError: the config names a class or model type in another form.
+    """
+    known, kind = {name: catalog for catalog in catalogs() for name in catalog.specs}, model_type_in(config)
+    named = {holder(field, word, config, known): f"{field} says {word}" for field, word in named_classes(config)}
+    if not named and not kind:
+        raise UnknownModelError("the config says not what it is: no 'architectures', 'model_type' or '_class_name'")
+    typed = [name for name, catalog in known.items() if kind in catalog.specs[name]["model_types"]]
+    if not named and not typed:
+        raise unknown("model_type", kind, config, known)
+    if len(named) > 1:
+        raise UnknownModelError(f"{', '.join(named.values())}: which of them is it?")
+    name = next(iter(named), next(iter(typed), ""))
+    entry = known[name].specs[name]
+    library = any(reference.startswith(LIBRARIES) for reference in entry["references"])
+    if named and typed and name not in typed and (entry["model_types"] or library):
+        raise UnknownModelError(f"{named[name]}, model_type says '{kind}': which of the two is it?")
+    check_class(name, entry["references"], entry["model_types"], without_pipeline(config, entry["pipelines"]))
+    return known[name], name
+
+
+def holder(field: str, word: str, config: Mapping[str, Any], known: dict[str, Catalog]) -> str:
+    """The spec of a class, or of the denoising model of a pipeline.
+
+    Raises:
+        UnknownModelError: there is none.
+    """
+    own = (name for name, catalog in known.items() if word in map(class_name, catalog.specs[name]["references"]))
+    found = next(own, "") or (of_pipeline(word, config) or ("", ""))[1]
+    if not found:
+        raise unknown(field, word, config, known)
+    return found
+
+
+def unknown(field: str, word: str, config: Mapping[str, Any], known: dict[str, Catalog]) -> UnknownModelError:
+    """The error that no spec describes a class or a model type, with the nearest ones."""
+    specs = {name: known[name].specs[name] for name in reversed(known)}
+    return UnknownModelError(unknown_model(field, word, config, specs))
+
+
+def unknown_model(field: str, word: str, config: Mapping[str, Any], specs: Specs) -> str:
+    """The message that no spec describes the class or model type ``word``, which a ``field`` of the config names."""
+    kind = config.get("model_type")
+    same = [class_name(name) for entry in specs.values() if kind in entry["model_types"] for name in entry["references"]]
+    known = {class_name(reference): name for name, entry in specs.items() for reference in entry["references"]}
+    alike = similar(config, specs)
+    near = did_you_mean(word, [*known, *specs])
+    if same:
+        near = f"of this model type there is {listed(same)}"
+    elif word in specs:
+        near = f"the spec '{word}' is of {listed([class_name(name) for name in specs[word]['references']])}"
+    elif alike:
+        near = f"a config like this one has {', '.join(alike)}"
+    return f"no spec describes {word} ({field}); {near + '; ' if near else ''}{WAY}"
+
+
+def similar(config: Mapping[str, Any], specs: Specs, most: int = 3) -> list[str]:
+    """The specs that read most of the fields of a config and few others, the nearest first."""
+    every = {key for entry in specs.values() for key in entry.get("keys", ())}
+    given = (set(config) & every) - EVERYWHERE
+    scores = {}
+    for name, entry in specs.items():
+        keys = set(entry.get("keys", ())) - EVERYWHERE
+        scores[name] = len(given & keys) / len(given | keys) if given | keys else 0.0
+    order = sorted(scores, key=lambda name: (-scores[name], name))
+    return [name for name in order[:most] if scores[name] >= SIMILAR]
+
+
+def of_pipeline(word: str, config: Mapping[str, Any]) -> tuple[Catalog, str] | None:
+    """The catalog and spec of the denoising model of the pipeline class ``word``; None if no spec is in it.
+
+    Of several specs it is the one that knows most fields of the config, then the one in most pipelines: a ControlNet is in few
+    of those of the model beside it.
+    """
+    for catalog in catalogs():
+        held = {name: entry for name, entry in catalog.specs.items() if word in entry["pipelines"]}
+        fits = {name: (len({*config} & {*entry.get("keys", ())}), len(entry["pipelines"])) for name, entry in held.items()}
+        if fits:
+            return catalog, max(fits, key=lambda name: fits[name])
+    return None
+
+
+def denoiser(index: Mapping[str, Any], path: str) -> str:
+    """The path of the config of the denoising model beside the index of a pipeline: no encoder of prompts or pixels.
+
+    Raises:
+        UnknownModelError: no spec describes that model, or its config is not there.
+    """
+    entries = [entry for catalog in catalogs() for entry in catalog.specs.values()]
+    classes = {class_name(reference): entry for entry in reversed(entries) for reference in entry["references"]}
+    pairs = {name: value for name, value in index.items() if isinstance(value, list) and len(value) == 2}
+    parts = {name: word for name, (_, word) in pairs.items() if isinstance(word, str)}
+    pipelines = {name: len(classes[word]["pipelines"]) for name, word in parts.items() if word in classes}
+    known = sorted((name for name in pipelines if name in DENOISING or pipelines[name]), key=lambda name: -pipelines[name])
+    for name in known:
+        inner = os.path.join(os.path.dirname(path), name, "config.json")
+        if os.path.isfile(inner):
+            return inner
+    seen = ", ".join(f"{name} {word}" for name, word in parts.items())
+    if known or any(index.get("_class_name") in entry["pipelines"] for entry in entries):
+        told = f"give that file, or the config of the model, beside {path}"
+        raise UnknownModelError(f"this pipeline has no {(known or ['transformer'])[0]}/config.json: {told}")
+    raise UnknownModelError(f"no spec describes the denoising model of this pipeline ({index.get('_class_name')}: {seen})")

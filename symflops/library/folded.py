@@ -1,0 +1,44 @@
+"""The closed forms of a program into which known sizes were put, as text, and what their letters are."""
+
+from __future__ import annotations
+
+import json
+
+from symflops.emit.python.printer import PythonPrinter
+from symflops.formula.formula import symbols
+from symflops.ir.program import Case, Program
+
+PASSES = ("forward", "backward", "recomputed")
+MOST = 6
+"""The longest list of a config that is told whole."""
+PRINT = PythonPrinter()
+
+
+def forms_of(program: Program, case: Case) -> dict[str, dict[str, str]]:
+    """The closed form of each pass as moment -> coefficient."""
+    return {
+        name: {program.sum_name(place, case.convention): PRINT.text(formula) for place, formula in getattr(case, name)}
+        for name in PASSES
+    }
+
+
+def symbols_of(program: Program, case: Case) -> tuple[list[dict[str, str]], list[str]]:
+    """A row per letter that the closed forms of a specialised program have, with its value; then the values of the others."""
+    formulas = [formula for name in PASSES for _, formula in getattr(case, name)] + [one.formula for one in program.definitions]
+    used = {name for formula in formulas for name in symbols(formula)}
+    rows, rest, fixed = [], [], dict(program.fixed)
+    for field in program.fields:
+        value = {"value": worded(fixed[field.letter])} if field.letter in fixed else {}
+        if field.letter in used:
+            rows.append({"letter": field.letter, "field": field.attribute, "doc": field.doc, **value})
+        elif value:
+            rest.append(f"{field.attribute} = {value['value']}")
+    derived = ({"letter": item.letter.partition("@")[0], "formula": PRINT.text(item.formula)} for item in program.definitions)
+    return [*rows, *derived], rest
+
+
+def worded(value: object) -> str:
+    """A value of a config as JSON; of a long list the first entries."""
+    if isinstance(value, tuple) and len(value) > MOST:
+        return f"{json.dumps(value[:3], default=str)[:-1]}, ... {len(value)} entries]"
+    return json.dumps(value, default=str)

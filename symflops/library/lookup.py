@@ -1,0 +1,241 @@
+"""Finds the stored program of a model by its name or config, and estimates with it. Imports neither sympy nor YAML."""
+
+from __future__ import annotations
+
+import os.path
+
+from symflops.evaluate import evidence
+from symflops.evaluate.classes import class_in, class_name, without_pipeline
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.moments import per_token, tokens_of
+from symflops.evaluate.stored import Stored
+from symflops.evaluate.unread import check_numbers, check_unread
+from symflops.library.catalog import PACKAGE, Catalog, UnknownModelError, by_name, catalogs
+from symflops.library.configs import config_of, read_config, spec_of
+from symflops.support.errors import SymflopsError, shown
+from symflops.support.reading import read_bytes, what_counts
+
+__all__ = [
+    "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "config_of", "described", "estimate",
+    "estimator", "interpreted", "interpreter", "read_config", "result",
+]  # fmt: skip
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+
+def by_config(config: Any, lenient: bool = False) -> tuple[Catalog, str]:
+    """The catalog and spec that describe the model of ``config``.
+
+    A config without a class may be of another library, whose fields have other names: a number in it that neither the spec nor
+    its class reads is refused, unless ``lenient``.
+
+    Raises:
+        UnknownModelError: no spec does, or several; the message has the names in the config and the nearest specs.
+        ConfigError: the config has a number that nothing reads.
+    """
+    config = config_of(config)
+    catalog, name = spec_of(config)
+    if not (lenient or class_in(config)):
+        stored = catalog.shipped and not catalog.changed(name)
+        found = catalog.program(name) if stored else program(catalog, name, config, "full", "symflops", lambda text: None)[0]
+        check_numbers(Stored(found), config)
+    return catalog, name
+
+
+def described(field: str) -> set[str]:
+    """The ``model_types``, ``pipelines`` or ``references`` of the models that specs describe."""
+    return {word for catalog in catalogs() for entry in catalog.specs.values() for word in entry[field]}
+
+
+def estimator(
+    catalog: Catalog,
+    name: str,
+    config: Mapping[str, Any],
+    regime: str = "full",
+    convention: str = "symflops",
+    tell: Callable[[str], object] | None = None,
+) -> tuple[Any, InterpretedEstimator]:
+    """The source of an estimator, and the estimator of a spec or of the variant that fits a config.
+
+    If the shipped catalog has a generated module, the source is that module. Otherwise the source is the JSON object of a
+    program, which the estimator interprets. If no stored program has the config's structure, regime and convention, or the spec
+    is one of the current folder, the program is derived and cached, and ``tell`` gets a message (default: a warning).
+
+    Raises:
+        SymflopsError: the spec is not valid, the config does not fit, or there is no such regime or convention.
+    """
+    found = interpreted(catalog, name, config, regime, convention, tell)
+    if catalog.shipped:
+        name = name.removeprefix("assumed/")
+        variant, stored = catalog.of_structure(name, without_pipeline(config_of(config), catalog.specs[name]["pipelines"]))
+        if variant is not None and stores(stored, regime, convention):
+            module = catalog.module(name, variant)
+            if convention in module.CONVENTIONS:
+                found.longest = module.Estimator.longest
+                return module, found
+    return found.stored.document, found
+
+
+def interpreted(
+    catalog: Catalog,
+    name: str,
+    config: Mapping[str, Any],
+    regime: str = "full",
+    convention: Any = "symflops",
+    tell: Callable[[str], object] | None = None,
+    strict: bool = False,
+) -> InterpretedEstimator:
+    """The estimator that interprets the program of a config; if none is stored, one is derived and cached.
+
+    ``convention`` is a name, a path, or a convention as it is.
+
+    Raises:
+        SymflopsError: as :func:`estimator`; or, if ``strict``, the config has a key that neither the spec nor the class knows.
+    """
+    name = name.removeprefix("assumed/")
+    config = without_pipeline(config_of(config), catalog.specs[name]["pipelines"])
+    if is_file(regime, convention):
+        from symflops.api import load
+
+        model = load(catalog.file(name)).estimator(config, regime, convention)
+    else:
+        found, regime, convention = program(catalog, name, config, regime, convention, tell or warn)
+        model = InterpretedEstimator(found, config, regime=regime, convention=convention)
+    if strict:
+        check_unread(model.stored, config, strict)
+    told(model.stored.document, model.unread, tell)
+    model.measured = catalog.measured(name)
+    return model
+
+
+def left_to_class(catalog: Catalog, name: str, config: Mapping[str, Any]) -> list[str]:
+    """A line for each number of layers that a config leaves to its class (:func:`symflops.evaluate.evidence.left_to_class`)."""
+    config = without_pipeline(config_of(config), catalog.specs[name]["pipelines"])
+    _, program = catalog.of_structure(name, config)
+    return list(evidence.left_to_class(Stored(program), config)) if program else []
+
+
+def told(document: Mapping[str, Any], lines: Sequence[str], tell: Callable[[str], object] | None) -> None:
+    """Tell of keys that nothing reads, in one line; not where nobody knows which keys the class has."""
+    if lines and (document.get("census") or not document["references"]):
+        more = f", and of {len(lines) - 1} more keys" if len(lines) > 1 else ""
+        (tell or warn)(shown(lines[0]) + more)
+
+
+def interpreter(
+    spec: str, config: Mapping[str, Any], regime: str = "full", convention: str = "symflops"
+) -> InterpretedEstimator:
+    """The estimator that interprets the program of a spec, which is named or given by its path.
+
+    Raises:
+        SymflopsError: as :func:`estimator`.
+    """
+    if is_file(spec):
+        from symflops.api import load
+
+        return load(spec).estimator(config_of(config), regime, convention)
+    return interpreted(by_name(spec), spec, config, regime, convention, lambda text: None)
+
+
+def program(
+    catalog: Catalog, name: str, config: Mapping[str, Any], regime: str, convention: str, tell: Callable[[str], object]
+) -> tuple[dict[str, Any], str, str]:
+    """The program of a config, stored, cached or derived now, and its names of the regime and of the convention."""
+    variant, found = catalog.of_structure(name, config)
+    if variant is not None and stores(found, regime, convention):
+        return found, regime, convention
+    from symflops.library.cache import Entries, cached
+
+    named = "the module's regime" if regime.startswith("{") else f"regime '{regime}'"
+    reason = "has its structure" if variant is None else f"knows {named} and convention '{convention}'"
+    prefix = f"no stored program of '{name}' {reason}" if found else f"'{name}' of {catalog.file(name).root}"
+    entries = Entries(catalog.file(name), regime, convention, class_in(config))
+    found = cached(entries, config, lambda text: tell(f"{prefix}: {text}"))
+    return found, found["regimes"][0]["name"], found["conventions"][0]
+
+
+def stores(program: Mapping[str, Any], regime: str, convention: str) -> bool:
+    """Whether a stored program has the closed forms of a regime under a convention, as the convention's page is now."""
+    named = convention in program["conventions"] and any(row["name"] == regime for row in program["regimes"])
+    return named and is_current(convention, dict(program.get("pages", ())).get(convention))
+
+
+def is_current(convention: str, known: str | None) -> bool:
+    """Whether there is a page of a convention, with the digest ``known`` if there is one."""
+    try:  # as hashlib does without OpenSSL, whose import takes a quarter of the start of an interpreter
+        from _sha256 import sha256  # type: ignore[import-not-found]
+    except ImportError:
+        from hashlib import sha256
+    try:
+        text = read_bytes(os.path.join(PACKAGE, "conventions", f"{convention}.yaml"))
+    except SymflopsError:
+        return False
+    return known in (None, sha256(what_counts(text)).hexdigest())
+
+
+def is_file(*names: object) -> bool:
+    """Whether one of these is no name but an object or the path of a YAML file: what these make is not cached."""
+    return any(not isinstance(name, str) or ".yaml" in name or ".yml" in name for name in names)
+
+
+def warn(text: str, level: int = 7) -> None:
+    """Warn the caller of :func:`estimate` or :func:`estimator`, ``level`` calls above."""
+    import warnings
+
+    warnings.warn(shown(text), stacklevel=level)
+
+
+def estimate(
+    config: Any,
+    batch: Mapping[str, Any],
+    *,
+    regime: str = "full",
+    convention: str = "symflops",
+    spec: str | None = None,
+    strict: bool = False,
+    lenient: bool = False,
+) -> dict[str, Any]:
+    """Parameters and FLOPs of one step of a model on a batch, as ``symflops estimate --json`` prints them.
+
+    ``config`` is the contents of a config.json, a path to one, or a config object; ``batch`` maps each stream to one entry per
+    item. With ``lenient``, a config without a class may have numbers that nothing reads.
+
+    Raises:
+        SymflopsError: an unknown model, regime, convention or stream, or a config or batch that does not fit; or, if
+            ``strict``, a key of the config that neither the spec nor the class knows.
+    """
+    found = config_of(config)
+    catalog, name = (by_name(spec), spec) if spec else by_config(found, lenient)
+    estimate = result(interpreted(catalog, name, found, regime, convention, strict=strict), batch)
+    for note in estimate["notes"]:
+        warn(note, 3)
+    return estimate
+
+
+def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON object of an estimate, in FLOPs."""
+    m = model.moments(**batch)
+    tokens, total = tokens_of(model.stored, model.regime, model.sizes, m), model.total(m)
+    return {
+        "schema": 1,
+        "spec": model.name,
+        "variant": model.variant,
+        "convention": model.convention,
+        "regime": model.regime,
+        "unit": model.unit,
+        "parameters": model.parameters,
+        "parameters_active": model.parameters_active,
+        "trainable_parameters": model.trainable_parameters,
+        "forward": model.forward(m),
+        "backward": model.backward(m),
+        "recomputed": model.recomputed(m),
+        "total": total,
+        "tokens": tokens,
+        "flops_per_token": per_token(total, tokens),
+        "moments": m.as_dict(),
+        "notes": model.notes(batch),
+        "evidence": model.evidence,
+    }

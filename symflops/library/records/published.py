@@ -1,0 +1,64 @@
+"""Published models beside the specs: measured ones with their batches, and checkpoints with where their config stands.
+
+``symflops verify --save`` writes ``published.json``; ``checkpoints.json`` has what a spec reads of each config, and its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from symflops.read.spec_files import SpecFile
+from symflops.support.findings import SymflopsError
+from symflops.support.reading import parse_json, read_own, read_text
+
+FILE, CHECKPOINTS = "published.json", "checkpoints.json"
+CHECKPOINT = {"specs": {...: [{"name": str, "config": dict, "source": str, "parameters": int}]}}
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A measured model: its name and class, the part of its config that the spec reads, and its batch."""
+
+    name: str
+    reference: str
+    config: Mapping[str, Any]
+    batch: Mapping[str, Any]
+
+
+def published(file: SpecFile) -> tuple[Published, ...]:
+    """The measured models of one spec, published sizes first; none if ``published.json`` does not mention it.
+
+    Raises:
+        SymflopsError: the file is damaged.
+    """
+    path = file.root / FILE
+    return _parsed(path, read_text(path)).get(file.name, ()) if path.is_file() else ()
+
+
+@lru_cache(maxsize=4)
+def _parsed(path: Path, text: str) -> Mapping[str, tuple[Published, ...]]:
+    try:
+        specs = parse_json(text, str(path))["specs"]
+        return {name: tuple(Published(**item) for item in items) for name, items in specs.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SymflopsError(f"{path}: not what 'symflops verify --save' writes ({error})") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A published checkpoint: its name, the part of its config that the spec reads, where that stands, and its parameters."""
+
+    name: str
+    config: Mapping[str, Any]
+    source: str
+    parameters: int
+
+
+def checkpoints(file: SpecFile) -> tuple[Checkpoint, ...]:
+    """The published checkpoints of one spec; none without a file of them."""
+    rows = read_own(file.root / CHECKPOINTS, CHECKPOINT).get("specs", {}).get(file.name, ())
+    return tuple(Checkpoint(row["name"], row["config"], row["source"], row["parameters"]) for row in rows)

@@ -1,0 +1,91 @@
+"""The verifications of specs, from the ``verified.json`` that ``symflops verify --save`` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from symflops.evaluate.classes import class_name
+from symflops.ir.verification import KnownInexact, Verification, VerifiedCase
+from symflops.library.records.inexact import FILE as INEXACT, known_inexact
+from symflops.library.records.published import published
+from symflops.read.spec_files import SpecFile, shipped
+from symflops.support.findings import SymflopsError
+from symflops.support.reading import parse_json, read_json, read_text
+
+FILE, RULES = "verified.json", "measured.json"
+
+
+def verifications(file: SpecFile) -> tuple[Verification, ...]:
+    """The verifications of one spec, one per class, with the configs of published models; none if there is no record.
+
+    Raises:
+        SymflopsError: as :func:`all_verifications`.
+    """
+    models = {(model.reference, model.name): model for model in published(file)}
+
+    def recorded(reference: str, case: VerifiedCase) -> VerifiedCase:
+        model = models.get((reference, case.name))
+        return case if model is None else replace(case, config=model.config, batch=model.batch)
+
+    return tuple(
+        replace(
+            found,
+            cases=tuple(recorded(found.reference, case) for case in found.cases),
+            inexact=tuple((recorded(found.reference, case), known) for case, known in found.inexact),
+        )
+        for found in all_verifications(file.root).get(file.name, ())
+    )
+
+
+def catalogued(file: SpecFile) -> dict[str, Any]:
+    """What a catalog says of a spec's records: how many of each class are exact, and why those known to be inexact are not.
+
+    Raises:
+        SymflopsError: as :func:`all_verifications`.
+    """
+    found = all_verifications(file.root).get(file.name, ())
+    reasons = [known.reason.partition(";")[0] for one in found for _, known in one.inexact]
+    counts = {"records": {class_name(one.reference): len(one.cases) for one in found}}
+    return {**counts, "inexact": reasons[0]} if reasons else counts
+
+
+@cache
+def measured_rules() -> Mapping[str, Sequence[str]]:
+    """Operator kinds on which each rule of a regime was measured (``measured.json`` of the shipped specs); none without it."""
+    path = shipped("specs") / RULES
+    found: Mapping[str, Sequence[str]] = read_json(str(path))["rules"] if path.is_file() else {}
+    return found
+
+
+def all_verifications(root: Path) -> Mapping[str, tuple[Verification, ...]]:
+    """The verifications of every spec of a library, by the name of the spec; none without such a file.
+
+    Raises:
+        SymflopsError: ``verified.json`` is damaged, or knows an inexact record that ``inexact.yaml`` does not.
+    """
+    path = root / FILE
+    return _parsed(path, read_text(path), tuple(known_inexact(root).values())) if path.is_file() else {}
+
+
+@lru_cache(maxsize=4)
+def _parsed(path: Path, text: str, known: tuple[KnownInexact, ...]) -> Mapping[str, tuple[Verification, ...]]:
+    entries = {entry.id: entry for entry in known}
+    try:
+        specs = parse_json(text, str(path)).get("specs", {})
+        return {name: tuple(_verification(item, entries) for item in items) for name, items in specs.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        hint = f"not what 'symflops verify --save' writes, or of another {INEXACT} ({error})"
+        raise SymflopsError(f"{path}: {hint}") from None
+
+
+def _verification(item: Mapping[str, Any], known: Mapping[str, KnownInexact]) -> Verification:
+    cases = tuple(VerifiedCase(**case) for case in item["cases"])
+    inexact = []
+    for case in item.get("inexact", ()):
+        figures = {name: value for name, value in case.items() if name != "id"}
+        inexact.append((VerifiedCase(**figures), known[case["id"]]))
+    return Verification(item["reference"], item["version"], item["torch"], cases, tuple(inexact))

@@ -1,0 +1,77 @@
+"""Import paths that were published, and where their modules lie now; old and new name are one module."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+FOLDERS = {
+    "adapters": "training.frameworks",
+    "catalog": "library",
+    "devices": "training.devices",
+    "diagnostics": "support",
+    "frontend": "read",
+    "live": "training.introspect",
+    "meter": "training.meter",
+    "model": "ir",
+    "questions": "analysis",
+    "runtime": "evaluate",
+    "witness": "verify",
+}
+FILES = {"catalog.comparison": "analysis.convention_comparison", "catalog.explanation": "analysis.explanation"}
+
+
+class Moved:
+    """Finds a module under its old name."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Nothing for names that were not published, or whose module is gone."""
+        package, _, rest = name.partition(".")
+        folder, _, file = rest.partition(".")
+        if package != "symflops" or folder not in FOLDERS:
+            return None
+        new = FILES.get(rest) or f"{FOLDERS[folder]}.{file}".rstrip(".")
+        from importlib.machinery import ModuleSpec
+        from importlib.util import find_spec
+
+        try:
+            found = find_spec(f"{package}.{new}")
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            return None
+        loader: Any = Loader(found.name)
+        return ModuleSpec(name, loader, is_package=found.submodule_search_locations is not None)
+
+
+class Loader:
+    """Gives the module of another name; a folder under its old name is an empty package that asks the new one."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """The module itself; None, by which a package is made, for a folder."""
+        if spec.submodule_search_locations is not None:
+            return None
+        module = import_module(self.name)
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing is left to run; a file keeps the name that it has now."""
+        if hasattr(module, "__path__"):
+            module.__getattr__ = partial(getattr, import_module(self.name))  # type: ignore[method-assign]
+        else:
+            module.__spec__ = self.spec
+
+
+sys.meta_path.append(Moved)  # asked after all others: a path that exists is found by these

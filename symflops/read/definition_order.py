@@ -1,0 +1,118 @@
+"""Findings about names that are read before they are bound: where they are bound, and which definitions form a cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from symflops.formula.expression import Expression, names
+from symflops.ir.spec import BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat, SizeSpec
+from symflops.read.bound_names import assigned
+from symflops.support.findings import Diagnostic, Label, Reporter, did_you_mean
+
+EARLY = "entries run in the order written: move this one below that, or read a value that is there already"
+
+
+def check_defaults(sizes: Sequence[SizeSpec], report: Reporter) -> None:
+    """Report defaults that read anything but the sizes above them."""
+    formulas = {size.name.text: size.default for size in sizes if size.default is not None}
+    places = {size.name.text: size.name for size in sizes}
+    for position, size in enumerate(sizes):
+        above = {known.name.text for known in sizes[:position]}
+        for name, span in (found for formula in (size.default, size.null) if formula is not None for found in names(formula)):
+            if name in above:
+                continue
+            if name in places:
+                report.add(early_size(name, span, places, formulas, size.name.text, "a default sees the sizes above it"))
+            else:
+                hint = did_you_mean(name, above, "a default is made of the sizes above it")
+                report.error("unknown-size", f"size '{name}' is not declared", span, hint)
+
+
+def early_size(
+    name: str, span: Any, places: Mapping[str, Name], formulas: Mapping[str, Expression], reader: str, rule: str
+) -> Diagnostic:
+    """The finding that the formula of ``reader`` reads a size that is declared below it."""
+    also = (Label(places[name].span, f"'{name}' is declared here"),)
+    circle = next(waiting(name, reader, formulas), None)
+    if circle is None:
+        hint = f"{rule}: move '{name}' up"
+        return Diagnostic("used-too-early", f"'{name}' is read before it is declared", span, hint, also=also)
+    cycle = " -> ".join([reader, *circle])
+    hint = "one of them must be a size of its own, read from the config"
+    return Diagnostic("cycle", f"'{reader}' is made of itself: {cycle}", span, hint, also=also if name != reader else ())
+
+
+def waiting(
+    name: str, reader: str, formulas: Mapping[str, Expression], seen: frozenset[str] = frozenset()
+) -> Iterator[list[str]]:
+    """The chains of sizes from ``name`` to ``reader`` in which each size reads the next."""
+    if name == reader:
+        yield [name]
+    elif name in formulas and name not in seen:
+        for inner, _ in names(formulas[name]):
+            for rest in waiting(inner, reader, formulas, seen | {name}):
+                yield [name, *rest]
+
+
+def early_value(found: Diagnostic, entry: Entry, known: Mapping[str, Any], ahead: Sequence[Sequence[Entry]]) -> Diagnostic:
+    """A finding about an unknown value, reworded if a later entry binds that value.
+
+    Args:
+        found: The finding.
+        entry: The entry that reads the value.
+        known: The values bound before ``entry``.
+        ahead: The entries that follow ``entry``, then those that follow the entries around it.
+    """
+    name = found.span.text.strip("'\"") if found.span is not None else ""
+    for level, entries in enumerate(ahead):
+        for position, maker in enumerate(entries):
+            if name in assigned([maker]):
+                between = [entry, *entries[: position + 1]] if level == 0 else []
+                return _early(found, name, maker, between, known)
+    return found
+
+
+def _early(found: Diagnostic, name: str, maker: Entry, between: Sequence[Entry], known: Mapping[str, Any]) -> Diagnostic:
+    own = assigned(between[:1]) - known.keys()
+    made, chain = set(own), []
+    for entry in between[1:]:
+        if reads(entry) & made:
+            made |= assigned([entry])
+            chain.append(entry)
+    if maker not in chain or not own:
+        also = (Label(maker.span, f"'{name}' is made here"),)
+        return replace(found, code="used-too-early", message=f"value '{name}' is read before it is made", hint=EARLY, also=also)
+    labels = tuple(Label(entry.span, f"reads what is made above, and makes {_listed(assigned([entry]))}") for entry in chain)
+    message = f"'{between[0].path.text}' waits for itself: it reads '{name}', which is made of {_listed(own)}"
+    return replace(found, code="cycle", message=message, hint="which of them does the model compute first?", also=labels)
+
+
+def _listed(found: frozenset[str]) -> str:
+    return ", ".join(f"'{name}'" for name in sorted(found))
+
+
+def reads(entry: Entry) -> frozenset[str]:
+    """The names of the values that an entry reads, including those that its own body binds."""
+    match entry:
+        case Faulty():
+            return frozenset()
+        case OperatorEntry():
+            return frozenset(_names(value for field, value in entry.fields.items() if field not in ("to", "fold")))
+        case BlockCall():
+            given = (value for field, value in entry.common.items() if field not in ("to", "from"))
+            return frozenset([*_names(given), *_names(entry.arguments)])
+        case Repeat():
+            of = {entry.of.text} if entry.of is not None else frozenset()
+            return frozenset().union(of, *map(reads, entry.body))
+        case Group():
+            weights = (entry.weights,) if entry.weights is not None else ()
+            return frozenset().union(_names([entry.arguments, weights]), *map(reads, entry.body))
+
+
+def _names(values: Any) -> Iterator[str]:
+    for value in values:
+        for name in value if isinstance(value, tuple) else ():
+            if isinstance(name, Name):
+                yield name.text

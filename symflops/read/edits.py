@@ -1,0 +1,139 @@
+"""Edits of a YAML text by the places of its nodes: everything else keeps its layout and its comments."""
+
+from __future__ import annotations
+
+from symflops.read.yaml_nodes import Mapping, Node, Scalar, Sequence, read_yaml
+from symflops.support.findings import Source, SpecError
+
+
+class Edits:
+    """Edits of one text, all made at once by :meth:`text`.
+
+    Attributes:
+        source: The text before.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.spans: list[tuple[int, int, str]] = []
+        self.indents: dict[int, int] = {}
+        self.comments: dict[int, list[str]] = {}
+
+    def replace(self, start: int, end: int, text: str) -> None:
+        """Put ``text`` in place of the characters from ``start`` to ``end``."""
+        self.spans.append((start, end, text))
+
+    def is_flow(self, node: Node) -> bool:
+        """Whether a collection is written in brackets or braces."""
+        return not isinstance(node, Scalar) and self.source.text[node.extent[0] : node.extent[0] + 1] in ("[", "{")
+
+    def remove(self, mapping: Mapping, key: str) -> None:
+        """Take a key away with its value."""
+        position = next(place for place, (name, _) in enumerate(mapping.entries) if name.text == key)
+        name, value = mapping.entries[position]
+        start, end = name.extent[0], self.end(value)
+        if self.is_flow(mapping):
+            if position:
+                start = self.end(mapping.entries[position - 1][1])
+            elif len(mapping.entries) > 1:
+                end = mapping.entries[1][0].extent[0]
+            return self.replace(start, end, "")
+        text = self.source.text
+        line, after = self.line(start), (text.find("\n", end) + 1) or len(text)
+        alone = not text[line:start].strip() and not text[end:after].strip()
+        return self.replace(line, after, "") if alone else self.replace(start, end, "")
+
+    def unwrap(self, item: Mapping, listed: bool) -> None:
+        """Take the key of an entry away, and its fields for the entry; ``listed`` if the list around it is in brackets."""
+        ((key, fields),) = item.entries
+        first, end = fields.extent[0], self.end(fields)
+        if listed or self.is_flow(item):
+            self.replace(item.extent[0], first, "")
+            return self.replace(end, item.extent[1], "")
+        between = self.source.text[key.extent[1] : first]
+        told = [line[line.index("#") :].rstrip() for line in between.split("\n") if "#" in line]
+        self.comments.setdefault(self.line(key.extent[0]), []).extend(told)
+        self.replace(key.extent[0], first, "")
+        column = first - self.line(first)
+        for line in self.lines_below(first, end, column):
+            self.indents[line] = self.indents.get(line, 0) + column - (key.extent[0] - self.line(key.extent[0]))
+        return None
+
+    def lines_below(self, start: int, end: int, column: int) -> list[int]:
+        """The beginnings of lines after the one of ``start`` that are indented to ``column``, and of comments after ``end``."""
+        text, found = self.source.text, []
+        line = text.find("\n", start) + 1
+        while line:
+            after = text.find("\n", line) + 1
+            words = text[line : after or len(text)]
+            inside = bool(words.strip()) and not words[:column].strip()
+            if line >= end and not (inside and words.lstrip().startswith("#")):
+                break
+            found += [line] if inside else []
+            line = after
+        return found
+
+    def line(self, place: int) -> int:
+        """The beginning of the line of a character."""
+        return self.source.text.rfind("\n", 0, place) + 1
+
+    def end(self, node: Node) -> int:
+        """The end of a node without the space and comments after it."""
+        inner = children(node)
+        return node.extent[1] if self.is_flow(node) or not inner else self.end(inner[-1])
+
+    @property
+    def line_end(self) -> str:
+        """How lines of the text end."""
+        return "\r\n" if "\r\n" in self.source.text else "\n"
+
+    def text(self) -> str:
+        """The text after all edits."""
+        text = self.source.text
+        edits = [(line, line + count, "") for line, count in self.indents.items()]
+        for line, told in self.comments.items():
+            indent = len(text[line:]) - len(text[line:].lstrip(" ")) - self.indents.get(line, 0)
+            edits.append((line, line, "".join(f"{' ' * indent}{comment}{self.line_end}" for comment in told)))
+        found, place = [], 0
+        for start, end, new in sorted([*self.spans, *edits]):
+            if start >= place:  # else the line is joined with one above
+                found += [text[place:start], new]
+                place = end
+        return "".join([*found, text[place:]])
+
+
+def children(node: Node) -> list[Node]:
+    """The items of a list, or the values of a mapping."""
+    match node:
+        case Sequence():
+            return [*node.items]
+        case Mapping():
+            return [value for _, value in node.entries]
+    return []
+
+
+def bare(text: str, inside: bool) -> bool:
+    """Whether YAML reads ``text`` as it is without quotes, or as a list of texts; ``inside`` brackets or braces."""
+    if text in ("", "null", "~") or "\n" in text:
+        return False
+    try:
+        node = read_yaml(Source("", f"[{text}]" if inside else f"x: {text}\n"))
+    except SpecError:
+        return False
+    items = children(node)
+    return len(items) == 1 and (_is(items[0], text) or (text[0] == "[" and text[-1] == "]" and _is_list(items[0])))
+
+
+def _is(node: Node, text: str) -> bool:
+    return isinstance(node, Scalar) and node.plain and node.text == text
+
+
+def _is_list(node: Node) -> bool:
+    """Whether a node is a list of texts without quotes, or of such lists."""
+    plain = (_is_list(item) or (isinstance(item, Scalar) and item.plain) for item in children(node))
+    return isinstance(node, Sequence) and all(plain)
+
+
+def written(text: str, inside: bool) -> str:
+    """A text as YAML, in quotes if it needs them."""
+    return text if bare(text, inside) else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

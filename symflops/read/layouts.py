@@ -1,0 +1,90 @@
+"""Layouts of real tensors as a spec writes them: one word per dimension, in the words that readers of tensors know."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from symflops.formula.expression import names, parse_expression
+from symflops.formula.language_functions import FUNCTIONS
+from symflops.ir.spec import StreamSpec
+from symflops.support.findings import Reporter, Span, SpecError
+
+ITEMS = "b"
+"""The word of the dimension that holds the items."""
+WIDTHS = "any other word than batch variables and axes of the stream is the width; a size is written as a product, as"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a layout may name.
+
+    Attributes:
+        variables: The batch variables of all streams.
+        letters: Sizes, derived ones too.
+        axes: Axes of the input's own stream, each with its length.
+    """
+
+    variables: frozenset[str]
+    letters: frozenset[str]
+    axes: Mapping[str, str]
+
+
+def variables_of(streams: Sequence[StreamSpec], letters: frozenset[str]) -> frozenset[str]:
+    """The batch variables: names in lengths that are no sizes."""
+    lengths = (length for stream in streams for part in stream.parts for _, length in part.axes)
+    return frozenset(name for length in lengths for name, _ in names(length) if name not in letters)
+
+
+def axes_of(stream: StreamSpec | None) -> dict[str, str]:
+    """The axes of a stream, each with its length as text."""
+    parts = stream.parts if stream else ()
+    return {axis.text: length.text for part in parts for axis, length in part.axes}
+
+
+def dimensions(words: Sequence[str], scope: Scope, span: Span, report: Reporter) -> tuple[str, ...]:
+    """The words of a layout, in which an axis is its length; a second dimension of one length ``r`` is ``1*r``."""
+    found: list[str] = []
+    width = ""
+    for word in words:
+        given = _length(word, scope, span, report)
+        if given in found and given in scope.variables:
+            given = f"1*{given}"
+        elif given.isidentifier() and given not in (ITEMS, *scope.variables):
+            if width:
+                message = f"the layout '{' '.join(words)}' has two widths, '{width}' and '{word}'"
+                report.error("duplicate-name", message, span, f"{WIDTHS} '1*{given}'")
+            width = word
+        elif given == ITEMS in found:
+            report.error("duplicate-name", f"the layout '{' '.join(words)}' names two dimensions '{ITEMS}'", span)
+        found.append(given)
+    return tuple(found)
+
+
+def _length(word: str, scope: Scope, span: Span, report: Reporter) -> str:
+    """The length of a dimension, without spaces; reports names that it cannot know."""
+    if word in scope.variables or word == ITEMS or "=" in word or word.isdigit():
+        return word
+    if word in scope.axes:
+        length = scope.axes[word].replace(" ", "")
+        return f"1*{length}" if length in scope.letters else length
+    if not word.isidentifier():
+        for name in _unknown(word, scope, span, report):
+            hint = f"it has sizes, batch variables ({', '.join(sorted(scope.variables)) or 'none'}) and '{ITEMS}' for the items"
+            report.error("unknown-size", f"'{name}' in the layout '{word}' is no length", span, hint)
+    return word
+
+
+def _unknown(word: str, scope: Scope, span: Span, report: Reporter) -> Iterator[str]:
+    """The names in an expression that are none of the scope, and calls of what is no function."""
+    try:
+        expression = parse_expression(word, span)
+        calls = (node.func for node in ast.walk(expression.tree) if isinstance(node, ast.Call))
+        called = (function.id for function in calls if isinstance(function, ast.Name))
+        known = {ITEMS, *scope.variables, *scope.letters}
+        yield from (name for name, _ in names(expression) if name not in known)
+        yield from (name for name in called if name not in FUNCTIONS)
+    except SpecError as error:
+        for diagnostic in error.diagnostics:
+            report.add(diagnostic)

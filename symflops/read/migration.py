@@ -1,0 +1,139 @@
+"""Rewrites a spec or block of version 1 of the language in version 2. Nothing else knows version 1.
+
+- ``language: 2`` is the first field.
+- ``view`` became an operator for each of its meanings, and ``mul`` of activations became ``act``.
+- A weight at the path of another operator is a ``tie``.
+- An entry at the path around it has no path; it was ``_``.
+- Lists and formulas have quotes only where YAML needs them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from symflops.read.edits import Edits, written
+from symflops.read.entry_paths import ENTRY, HERE
+from symflops.read.language import LANGUAGE, other_language
+from symflops.read.quotes import graphs, quotes
+from symflops.read.yaml_nodes import Mapping, Node, Scalar, Sequence, read_yaml
+from symflops.support.findings import Source, SpecError
+
+VIEWS = {
+    "reshape": "reshape", "expand": "expand", "pad": "pad", "pool": "pool", "select": "select", "crop": "slice",
+    "pad_batch": "pad_batch", "batch": "flatten_batch",
+}  # fmt: skip
+"""The operator of each kind of ``view``."""
+
+CHANGES = ("stream", "axes", "like", "width")
+TIED = re.compile(r"\{'/([^'{}]+)' if (.+) else ''\}")
+ACTIVATION = re.compile(r"([\w.]*[._])?(act|act_fn|activation|activation_fn|[a-z]*(silu|swish|gelu|relu|glu))")
+"""Paths of activations, of which some multiply what they activate by another value."""
+
+
+def is_document(node: Node) -> bool:
+    """Whether a YAML document is a spec or a block."""
+    return isinstance(node, Mapping) and any(node.get(key) is not None for key in ("graph", "extends"))
+
+
+def migrated(source: Source) -> str:
+    """The text of a spec or block in this version of the language.
+
+    Raises:
+        SpecError: it is not YAML, or says that it is of a version that is not known.
+    """
+    node = read_yaml(source)
+    other = other_language(node, source)
+    if other is None:
+        return source.text
+    if other.code != "old-language":
+        raise SpecError([other])
+    for rewrite in PASSES:
+        edits = Edits(source)
+        rewrite(read_yaml(source), edits)
+        source = Source(source.path, edits.text())
+    read_yaml(source)
+    return source.text
+
+
+def entries(graph: Sequence) -> Iterator[tuple[Mapping, Scalar, Mapping]]:
+    """The entries of a graph of version 1: each with its path and its fields."""
+    for item in graph.items:
+        if isinstance(item, Mapping) and len(item.entries) == 1 and isinstance(item.entries[0][1], Mapping):
+            yield item, item.entries[0][0], item.entries[0][1]
+
+
+def operators(node: Node, edits: Edits) -> None:
+    """Write operators and ties in the words of this version."""
+    for graph in graphs(node):
+        for _, path, fields in entries(graph):
+            op = fields.get("op")
+            match op.text if isinstance(op, Scalar) else "":
+                case "view":
+                    view(fields, edits)
+                case "mul":
+                    product(path, fields, edits)
+            tie(fields, edits)
+
+
+def view(fields: Mapping, edits: Edits) -> None:
+    """Write a view as the operator of its kind."""
+    op, kind = fields.get("op"), fields.get("as")
+    word = kind.text if isinstance(kind, Scalar) else "reshape"
+    if op is None or word not in VIEWS:
+        return
+    renamed = word == "reshape" and all(fields.get(name) is None for name in CHANGES)
+    edits.replace(*op.extent, "identity" if renamed else VIEWS[word])
+    if kind is not None:
+        edits.remove(fields, "as")
+
+
+def product(path: Scalar, fields: Mapping, edits: Edits) -> None:
+    """Write a product as an activation if it has one operand, says its function, or is named after one."""
+    op, operands, function = fields.get("op"), fields.get("from"), fields.get("act")
+    several = isinstance(operands, Sequence) and len(operands.items) > 1
+    if op is None or (several and function is None and not ACTIVATION.fullmatch(path.text)):
+        return
+    edits.replace(*op.extent, "act")
+    for key, _ in fields.entries:
+        if key.text == "act":
+            edits.replace(*key.extent, "of")
+
+
+def tie(fields: Mapping, edits: Edits) -> None:
+    """Write the path of another operator's weight as a tie."""
+    value = fields.get("weight")
+    if not isinstance(value, Scalar):
+        return
+    conditional = TIED.fullmatch(value.text)
+    if conditional:
+        to, when = (written(text, True) for text in conditional.groups())
+        edits.replace(*value.extent, f"{{to: {to}, when: {when}}}")
+    elif value.text.startswith("/"):
+        edits.replace(*value.extent, written(value.text[1:], edits.is_flow(fields)))
+    else:
+        return
+    key = next(key for key, _ in fields.entries if key.text == "weight")
+    edits.replace(*key.extent, "tie")
+
+
+def paths(node: Node, edits: Edits) -> None:
+    """Write entries at the path around them without a path."""
+    for graph in graphs(node):
+        for item, key, fields in entries(graph):
+            if key.text == HERE and any(fields.get(kind) is not None for kind in ENTRY):
+                edits.unwrap(item, edits.is_flow(graph))
+
+
+def version(node: Node, edits: Edits) -> None:
+    """Write the version before the first field."""
+    assert isinstance(node, Mapping)
+    given, start = node.get("language"), node.extent[0]
+    if given is not None:
+        return edits.replace(*given.extent, LANGUAGE)
+    if edits.is_flow(node):
+        return edits.replace(start + 1, start + 1, f"language: {LANGUAGE}, ")
+    return edits.replace(start, start, f"language: {LANGUAGE}{edits.line_end}")
+
+
+PASSES: tuple[Callable[[Node, Edits], None], ...] = (operators, quotes, paths, version)

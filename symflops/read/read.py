@@ -1,0 +1,262 @@
+"""read: the text of a spec and of the blocks that it calls -> :class:`~symflops.ir.spec.Spec`.
+
+This stage knows only the form: which fields exist, and which text is an expression, a name or a path. One run reports every
+mistake of form in a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from symflops.formula.expression import Expression
+from symflops.formula.identifiers import CONFIG_KEY, MODULE, why_not_latex
+from symflops.ir.batch import Layout
+from symflops.ir.spec import InputSpec, Name, SizeSpec, Spec, StreamSpec
+from symflops.ops.fields import words_of
+from symflops.read.baseline import read_baseline
+from symflops.read.classes import read_classes, view
+from symflops.read.definition_order import check_defaults
+from symflops.read.entries import BlockText, Entries
+from symflops.read.extends import extended, no_bases
+from symflops.read.field_tables import DOCUMENT, INPUT, ITEMS, SIZE, STREAM, TYPES
+from symflops.read.language import other_language
+from symflops.read.layouts import Scope, axes_of, dimensions, variables_of
+from symflops.read.shapes import Shapes
+from symflops.read.variants import read_variants
+from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, Sequence, read_yaml
+from symflops.support.findings import Reporter, Source, SpecError, SymflopsError, did_you_mean
+from symflops.support.reading import parse_json
+
+HARMLESS = ("unknown-field", "duplicate-key", "bad-text", "bad-latex")  # findings after which a header can still be built
+
+
+def read(source: Source, library: BlockText, bases: BlockText = no_bases) -> Spec:
+    """Read the spec in ``source``.
+
+    Args:
+        source: The text of the spec.
+        library: Finds the text of a block by its name; None for an unknown one.
+        bases: Finds the text of a spec that this one extends.
+
+    Raises:
+        SpecError: with every finding about the form of the spec and its blocks.
+    """
+    reading = read_through(source, library, bases)
+    reading.report.check()
+    return reading.spec
+
+
+class Reading(NamedTuple):
+    """A spec as far as it could be read, the findings, and whether its header is sound enough to build the graph."""
+
+    spec: Spec
+    report: Reporter
+    buildable: bool
+
+
+def read_through(source: Source, library: BlockText, bases: BlockText = no_bases) -> Reading:
+    """Read as much of the spec as possible; arguments as of :func:`read`.
+
+    An entry that cannot be read leaves the names that it would define, so that one mistake does not cause others.
+
+    Raises:
+        SpecError: ``source`` is not YAML, or of another version of the language.
+    """
+    report = Reporter()
+    written = read_yaml(source, report)
+    other = other_language(written, source)
+    if other is not None:
+        raise SpecError([other])
+    node, extends = extended(written, bases, report)
+    document = _Document(report, library)
+    spec = document.spec(node, source, bool(extends))
+    return Reading(replace(spec, sources=(source, *extends, *spec.sources[1:])), report, document.buildable)
+
+
+class _Document:
+    def __init__(self, report: Reporter, library: BlockText) -> None:
+        self.report = report
+        self.shapes = Shapes(report)
+        self.entries = Entries(report, library)
+        self.buildable = False
+
+    def spec(self, node: Node, source: Source, inherits: bool) -> Spec:
+        given = self.shapes.known(node, words_of(DOCUMENT), "a spec")
+        for field in DOCUMENT:
+            if field.required and field.name not in given:
+                self.report.error("missing-field", f"a spec needs '{field.name}'", node.span, field.doc)
+        name = self.name(given.get("name"))
+        self.entries.local |= {block.text: body for block, body in self.shapes.mapping(given.get("blocks"), "'blocks'")}
+        before = len(self.report.diagnostics)
+        graph = self.entries.graph(given.get("graph"), source)
+        inside = len(self.report.diagnostics) - before
+        every = self.sizes(given.get("sizes"), inherits or isinstance(given.get("reference"), MappingNode))
+        sizes, decided = (tuple(size for size in every if bool(size.keys) is keyed) for keyed in (True, False))
+        classes = read_classes(given.get("reference"), decided, self.shapes)
+        derived, streams = self.derived(given.get("derived")), self.streams(given.get("streams"))
+        letters = frozenset(name.text for name in (*(size.name for size in every), *(letter for letter, _ in derived)))
+        spec = Spec(
+            name=name,
+            title=self.shapes.prose(given.get("title"), "'title'"),
+            references=tuple(row.name for row in classes),
+            model_types=self.words(given.get("model_type"), "'model_type'"),
+            pipelines=self.words(given.get("pipelines"), "'pipelines'"),
+            sizes=sizes,
+            derived=derived,
+            streams=streams,
+            inputs=self.inputs(given.get("inputs"), streams, letters),
+            graph=graph,
+            outputs=self.shapes.value_names(given.get("outputs"), "'outputs'"),
+            sources=(source, *sorted(self.entries.sources, key=lambda block: block.path)),
+            variants=read_variants(given.get("variants"), sizes, self.shapes),
+            classes=classes,
+            decided=decided,
+            baseline=read_baseline(given.get("baseline"), self.shapes),
+            requires=self.conditions(given.get("requires"), "'requires'"),
+            expected=self.conditions(given.get("expected"), "'expected'"),
+        )
+        outside = (*self.report.diagnostics[:before], *self.report.diagnostics[before + inside :])
+        self.buildable = all(finding.code in HARMLESS for finding in outside)
+        return view(spec, "") if self.buildable else spec
+
+    def name(self, node: Node | None) -> str:
+        name = self.shapes.text(node, "'name'")
+        if node is not None and not MODULE.match(name):
+            hint = "lower case letters, digits and underscores, for it becomes a file name"
+            self.report.error("bad-name", f"'{name}' cannot name a spec", node.span, hint)
+        return name
+
+    def words(self, node: Node | None, what: str) -> tuple[str, ...]:
+        return tuple(self.shapes.text(item, what) for item in self.shapes.sequence(node, what))
+
+    def sizes(self, node: Node | None, by_class: bool) -> tuple[SizeSpec, ...]:
+        """The sizes; those without a ``key`` are decided ``by_class``, and see none of the others."""
+        found = (self.size(key, value, by_class) for key, value in self.shapes.mapping(node, "'sizes'"))
+        sizes = tuple(size for size in found if size is not None)
+        for keyed in (True, False):
+            check_defaults([size for size in sizes if bool(size.keys) is keyed], self.report)
+        return sizes
+
+    def size(self, key: Scalar, value: Node, by_class: bool) -> SizeSpec | None:
+        name = self.shapes.name(key, "a size")
+        keys: tuple[Node, ...] = (value,)
+        given: dict[str, Node] = {}
+        if not isinstance(value, Scalar):
+            given = dict(self.shapes.known(value, words_of(SIZE), "a size"))
+            keys = self.shapes.sequence(given.get("key"), "'key'")
+        texts = []
+        for item in keys:
+            text = self.shapes.text(item, "'key'")
+            if not CONFIG_KEY.match(text):
+                hint = "words of a config joined by points"
+                self.report.error("bad-key", f"'{text}' is not a place in a config", item.span, hint)
+            texts.append(text)
+        if not texts and not (by_class and "key" not in given and ("default" in given or "optional" in given)):
+            self.report.error("missing-field", f"size '{key.text}' needs 'key'", value.span, "the config field that holds it")
+        default, null = (self.shapes.expression(given.get(word), f"'{word}'") for word in ("default", "if_null"))
+        latex = self.latex(given.get("latex"))
+        doc = self.shapes.prose(given.get("doc"), "'doc'")
+        optional = self.shapes.flag(given.get("optional"))
+        kind = self.kind(given.get("type"), given.get("default"))
+        part = self.shapes.text(given.get("part"), "'part'")
+        evaluation = self.shapes.flag(given["evaluation"]) if "evaluation" in given else None
+        if evaluation is not None and kind != "flag":
+            self.report.error("bad-field", f"'{key.text}' is no flag, which 'evaluation' would set", given["evaluation"].span)
+        if null is not None and (optional or default is None):
+            reason = "its default says what it is where the config lacks it" if default is None else "it is 'optional'"
+            self.report.error("bad-field", f"'{key.text}' cannot have 'if_null'", given["if_null"].span, reason)
+        items = self.items(given.get("type"), given.get("default")) if kind == "list" else ""
+        return (
+            SizeSpec(name, tuple(texts), kind, default, optional, doc, latex, evaluation, null, items, part) if name else None
+        )
+
+    def latex(self, node: Node | None) -> str:
+        text = self.shapes.text(node, "'latex'")
+        reason = why_not_latex(text) if node is not None else None
+        if reason and node is not None:
+            self.report.error("bad-latex", f"'{text}' cannot stand in a formula", node.span, reason)
+            return ""
+        return text
+
+    def kind(self, node: Node | None, default: Node | None) -> str:
+        """The type of a size: the written one, else that of its default."""
+        if node is not None:
+            word = self.shapes.text(node, "'type'")
+            if word not in TYPES:
+                self.report.error(
+                    "unknown-word", f"there is no type '{word}'", node.span, did_you_mean(word, TYPES, ", ".join(TYPES))
+                )
+            return TYPES.get(word, "number")
+        text = default.text if isinstance(default, Scalar) else ""
+        if text in ("true", "false"):
+            return "flag"
+        if text[:1] in ("'", '"'):
+            return "text"
+        if text.startswith("[") or (default is not None and not isinstance(default, (Scalar, MappingNode))):
+            return "list"
+        if text[:1] == "-" and text[1:].isdigit():
+            return "position"
+        return "rational" if text.count(".") == 1 and text.replace(".", "").isdigit() else "number"
+
+    def items(self, node: Node | None, default: Node | None) -> str:
+        """The kind of a list's items: the written one, else that of the items of its default; empty for any."""
+        if isinstance(node, Scalar) and node.text in ITEMS:
+            return ITEMS[node.text]
+        text = default.text.strip() if isinstance(default, Scalar) else ""
+        if isinstance(default, Sequence):
+            text = self.shapes.listed(default, "'default'")[0]
+        try:
+            kinds = {type(item) for item in parse_json(text.replace("'", '"'), "the default")}
+        except (SymflopsError, TypeError):
+            return ""
+        return {int: "number", str: "text", bool: "flag"}.get(kinds.pop(), "") if len(kinds) == 1 else ""
+
+    def derived(self, node: Node | None) -> tuple[tuple[Name, Expression], ...]:
+        pairs = self.shapes.mapping(node, "'derived'")
+        return self.shapes.named(((key, value, f"'{key.text}'") for key, value in pairs), "a derived size")
+
+    def conditions(self, node: Node | None, field: str) -> tuple[tuple[Name, Expression], ...]:
+        pairs = self.shapes.mapping(node, field)
+        found = ((Name(key.text, key.span), self.shapes.expression(value, f"'{key.text}'")) for key, value in pairs)
+        return tuple((name, expression) for name, expression in found if expression is not None)
+
+    def streams(self, node: Node | None) -> tuple[StreamSpec, ...]:
+        found = []
+        for key, value in self.shapes.mapping(node, "'streams'"):
+            name = self.shapes.name(key, "a stream")
+            over, axes, default = "samples", value, None
+            if isinstance(value, MappingNode) and value.get("over") is not None:
+                given = self.shapes.known(value, words_of(STREAM), "a stream")
+                over = self.shapes.text(given["over"], "'over'")
+                axes = given.get("axes") or MappingNode((), value.span)
+                default = self.shapes.count(given["default"], "'default'") if "default" in given else None
+            if name:
+                found.append(StreamSpec(name, over, self.shapes.parts(axes), default))
+        return tuple(found)
+
+    def inputs(self, node: Node | None, streams: tuple[StreamSpec, ...], letters: frozenset[str]) -> tuple[InputSpec, ...]:
+        found = []
+        variables, by_name = variables_of(streams, letters), {stream.name.text: stream for stream in streams}
+        for key, value in self.shapes.mapping(node, "'inputs'"):
+            name = self.shapes.name(key, "an input")
+            given = self.shapes.known(value, words_of(INPUT), "an input")
+            stream = self.shapes.name(given["stream"], "a stream") if "stream" in given else None
+            width = self.shapes.expression(given.get("width"), "'width'")
+            when = self.shapes.expression(given.get("when"), "'when'")
+            if name:
+                over = self.shapes.text(given.get("over"), "'over'")
+                needed = self.shapes.flag(given.get("needed"))
+                scope = Scope(variables, letters, axes_of(by_name.get(stream.text) if stream else None))
+                found.append(InputSpec(name, stream, width, when, self.layout(given, scope), over, needed))
+        return tuple(found)
+
+    def layout(self, given: Mapping[str, Node], scope: Scope) -> Layout | None:
+        node = given.get("layout") or given.get("values") or given.get("counts")
+        if node is None:
+            return None
+        words = self.shapes.text(given.get("layout"), "'layout'").split()
+        axes = dimensions(words, scope, node.span, self.report)
+        values = [self.shapes.text(item, "'values'") for item in self.shapes.sequence(given.get("values"), "'values'")]
+        return Layout(axes, tuple(values), self.shapes.text(given.get("counts"), "'counts'"), node.span)

@@ -1,0 +1,166 @@
+"""``variants``: the structures of published models, each given by the config fields that differ from the defaults.
+
+A field that a variant leaves out has its default, as in a config. Values are those of a config, not expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from symflops.evaluate.config import as_read, as_whole, checked, is_null, look_up, put
+from symflops.formula.domain import known, plain
+from symflops.formula.evaluate import evaluate
+from symflops.formula.expression import names
+from symflops.formula.identifiers import VARIANT
+from symflops.formula.table import ConfigError
+from symflops.formula.truth import UnknownSizeError
+from symflops.ir.spec import Name, SizeSpec, Spec, VariantSpec
+from symflops.read.plain_values import frozen, plain as value_of_node
+from symflops.read.shapes import Shapes
+from symflops.read.yaml_nodes import Node, Scalar
+from symflops.support.findings import Diagnostic, SpecError, did_you_mean
+
+DEFAULT, DERIVED = "default", "derived"
+"""The names of two structures in an estimate: that of the defaults, and one derived on request for a config."""
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+COUNTED = ("number", "entries", "position", "rational")
+"""The kinds of sizes that stay symbols in a graph, unless its structure depends on their value."""
+
+
+def read_variants(node: Node | None, sizes: Sequence[SizeSpec], shapes: Shapes) -> tuple[VariantSpec, ...]:
+    """The variants of a spec with ``sizes``."""
+    found = []
+    for key, value in shapes.mapping(node, "'variants'"):
+        if not VARIANT.match(key.text) or key.text in (DEFAULT, DERIVED):
+            hint = f"lower case letters, digits and underscores, and neither '{DEFAULT}' nor '{DERIVED}'"
+            shapes.report.error("bad-name", f"'{key.text}' cannot name a variant", key.span, hint)
+        given = [read_size(field, item, sizes, shapes) for field, item in shapes.mapping(value, f"variant '{key.text}'")]
+        variant = VariantSpec(Name(key.text, key.span), tuple(size for size in given if size is not None))
+        letters = [name.text for name, _ in variant.sizes]
+        for position, (name, _) in enumerate(variant.sizes):
+            if name.text in letters[:position]:
+                shapes.report.error("duplicate-key", f"size '{name}' is said twice", name.span, "two names of one field")
+        found.append(variant)
+    if not shapes.report.failed:
+        compare(found, sizes, shapes)
+    return tuple(found)
+
+
+def read_size(key: Scalar, node: Node, sizes: Sequence[SizeSpec], shapes: Shapes) -> tuple[Name, Any] | None:
+    """One field of a variant: the size that is read from it, and its value; None after reporting an unknown field."""
+    size = next((size for size in sizes if key.text in size.keys), None)
+    if size is None:
+        fields = [field for known_size in sizes for field in known_size.keys]
+        hint = did_you_mean(key.text, fields, "a variant says fields of the config, as 'key' of a size has them")
+        shapes.report.error("unknown-size", f"no size is read from '{key.text}'", key.span, hint)
+        return None
+    value = frozen(value_of_node(node, shapes.report))
+    if value is None and not size.optional:
+        shapes.report.error("bad-value", f"'{key.text}' cannot be null", node.span, f"size '{size.name}' is not optional")
+    elif value is not None:
+        try:
+            checked(size.kind, key.text, value, size.items)
+        except ConfigError:
+            shapes.report.error(
+                "bad-value",
+                f"'{key.text}' is {value!r}, not a {size.kind}{as_whole(value)}",
+                node.span,
+                f"as size '{size.name}' says",
+            )
+    return Name(size.name.text, key.span), value
+
+
+def compare(variants: Sequence[VariantSpec], sizes: Sequence[SizeSpec], shapes: Shapes) -> None:
+    """Report variants with the same structure as the defaults or as another variant."""
+    letters = sorted({name.text for variant in variants for name, _ in variant.sizes})
+    seen = {values_of(letters, sizes, {}): "the defaults"}
+    for variant in variants:
+        values = values_of(letters, sizes, config_of(variant, sizes))
+        if values in seen:
+            message = f"'{variant.name}' has the structure of {seen[values]}"
+            shapes.report.error("same-structure", message, variant.name.span, "one name for each structure")
+        seen.setdefault(values, f"'{variant.name}'")
+
+
+def values_of(letters: Sequence[str], sizes: Sequence[SizeSpec], config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The values of some sizes in a config, as texts; empty for a default that needs fields the config lacks."""
+    found = []
+    for letter in letters:
+        try:
+            found.append(repr(frozen(value_in(sizes, letter, config))))
+        except (SpecError, UnknownSizeError):
+            found.append("")
+    return tuple(found)
+
+
+def config_of(variant: VariantSpec, sizes: Sequence[SizeSpec]) -> dict[str, Any]:
+    """The part of a config that a variant fixes."""
+    return config_with(sizes, {name.text: value for name, value in variant.sizes})
+
+
+def config_with(sizes: Sequence[SizeSpec], values: Mapping[str, Any], more: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
+    """A config with ``values`` of sizes by letter, and ``more`` fields."""
+    keys = {size.name.text: size.keys[0] for size in sizes}
+    config: dict[str, Any] = dict(more)
+    for letter, value in values.items():
+        put(config, keys[letter], value)
+    return config
+
+
+def structure_name(spec: Spec, fixed: Sequence[tuple[str, object]]) -> str:
+    """The name of the structure with these values of sizes: that of the defaults, of a variant, else ``DERIVED``."""
+    named = {DEFAULT: {}, **{variant.name.text: config_of(variant, spec.sizes) for variant in spec.variants}}
+    letters, values = [letter for letter, _ in fixed], tuple(repr(value) for _, value in fixed)
+    return next((name for name, config in named.items() if values_of(letters, spec.sizes, config) == values), DERIVED)
+
+
+def fixed_by(variant: VariantSpec, sizes: Sequence[SizeSpec]) -> dict[str, Any]:
+    """The sizes that a variant fixes before building: its settings. Numbers are fixed only if the structure needs them."""
+    counted = {size.name.text for size in sizes if size.kind in COUNTED and not size.optional}
+    return {name.text: value for name, value in variant.sizes if name.text not in counted}
+
+
+def needless_sizes(variant: VariantSpec, fixed: Sequence[tuple[str, object]]) -> list[Diagnostic]:
+    """A finding for each size of a variant that its structure does not depend on; ``fixed`` are those it does."""
+    needed = dict(fixed)
+    names = [name for name, _ in variant.sizes if name.text not in needed]
+    hint = "leave it out: the estimator is of all its values"
+    return [Diagnostic("needless-size", f"the structure does not depend on '{name}'", name.span, hint) for name in names]
+
+
+def read_for(sizes: Sequence[SizeSpec], wanted: str) -> set[str]:
+    """The letters of the sizes that the default of ``wanted`` may read, and its own."""
+    found = {wanted}
+    for size in reversed(sizes):
+        if size.name.text in found:
+            found.update(name for formula in (size.default, size.null) if formula is not None for name, _ in names(formula))
+    return found
+
+
+def value_in(sizes: Sequence[SizeSpec], wanted: str, config: Mapping[str, Any], reading: Mapping[str, Any] = NOTHING) -> Any:
+    """The value of the size ``wanted`` in a config, or its default, which may depend on the sizes above it.
+
+    ``reading`` holds facts about how the class reads the config.
+
+    Raises:
+        ConfigError: the config holds a value of another type.
+    """
+    config = as_read({"reading": reading}, config)
+    read = read_for(sizes, wanted)
+    scope: dict[str, Any] = {}
+    for size in sizes:
+        value = look_up(config, size.keys)
+        if value is not None:
+            checked(size.kind, size.keys[0], value, size.items)
+        null = is_null(config, size.keys)
+        formula = size.null if null and size.null is not None else size.default
+        if null and size.null is None and reading and size.kind == "flag" and not size.optional:
+            value = False
+        elif value is None and formula is not None and size.name.text in read and not (null and size.optional):
+            value = plain(evaluate(formula, scope))
+        if size.name.text == wanted:
+            return value
+        scope[size.name.text] = known(value)
+    return None

@@ -1,0 +1,280 @@
+"""YAML as frozen nodes that know their place, read from an event stream.
+
+Events keep the text and columns of every scalar, convert nothing by YAML's own rules, and let depth and size be bounded while
+reading. Anchors, aliases, tags and second documents are refused: no spec needs them, and they turn small files into large ones.
+
+Where PyYAML has libyaml the stream is its own, and ruamel.yaml's, which is slower, for whatever libyaml does not read without a
+finding: all messages and places are those of ruamel.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from symflops.support.findings import Diagnostic, Label, Reporter, Source, Span, SpecError
+
+MAX_BYTES = 1_000_000
+MAX_KEPT = 40_000
+MAX_DEPTH = 64
+MAX_NODES = 100_000
+MAX_LABELS = 4
+BLOCKS = "blocks and repeats say once what happens often"
+
+SYNTAX = (
+    ("expected ',' or", "a brace or bracket is not closed, or a comma is missing; a text with commas needs quotes"),
+    ("mapping values are not allowed", "a text that has ': ' in it needs quotes; else look at the indentation"),
+    ("expected <block end>", "this line is indented otherwise than those that it belongs to"),
+    ("could not find expected ':'", "a key ends with ': '"),
+    ("cannot start any token", "a text that begins with this needs quotes"),
+    ("found unexpected end of stream", "a quote is not closed"),
+)
+"""The likely cause, by words of ruamel.yaml's own message."""
+
+OTHERWISE = frozenset("?\t\r\x85\u2028\u2029\ufeff")
+"""Characters that libyaml and ruamel.yaml take for keys, spaces and ends of lines in different places."""
+
+
+Extent = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A piece of text; ``plain`` if it was written without quotes. ``extent`` is its place among the source's characters."""
+
+    text: str
+    span: Span
+    plain: bool = True
+    extent: Extent = field(default=(0, 0), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A list of nodes."""
+
+    items: tuple[Node, ...]
+    span: Span
+    extent: Extent = field(default=(0, 0), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """Keys and values in the order written; keys are unique."""
+
+    entries: tuple[tuple[Scalar, Node], ...]
+    span: Span
+    extent: Extent = field(default=(0, 0), compare=False, repr=False)
+
+    def get(self, key: str) -> Node | None:
+        """The value under ``key``, or None."""
+        return next((value for name, value in self.entries if name.text == key), None)
+
+
+Node = Scalar | Sequence | Mapping
+
+
+def read_yaml(source: Source, report: Reporter | None = None) -> Node:
+    """Parse the one document of ``source``.
+
+    Args:
+        source: The file.
+        report: Receives a finding for each repeated key, whose first value is kept; without it a repeated key is an error.
+
+    Raises:
+        SpecError: ``source`` is not YAML, has an anchor, alias, tag or second document, or exceeds the bounds.
+    """
+    parse = _document if len(source.text) < MAX_KEPT else _document.__wrapped__
+    document, repeated = parse(source)
+    own = report or Reporter()
+    for diagnostic in repeated:
+        own.add(diagnostic)
+    if report is None:
+        own.check()
+    return document
+
+
+@lru_cache(maxsize=256)
+def _document(source: Source) -> tuple[Node, tuple[Diagnostic, ...]]:
+    """The document, and the findings about repeated keys; blocks and bases are read by many specs, and parsed once.
+
+    Raises:
+        SpecError: as :func:`read_yaml` says.
+    """
+    if len(source.text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        _fail("file-too-large", f"a spec has at most {MAX_BYTES:,} bytes", _start(source), BLOCKS)
+    tabs = _tabs(source)
+    if tabs:
+        also = tuple(Label(tab, "") for tab in tabs[1:MAX_LABELS])
+        more = f"{len(tabs)} lines begin with tabs" if len(tabs) > 1 else ""
+        _fail("tab-indent", "a tab cannot indent a line", tabs[0], "use spaces, two for each level", also=also, note=more)
+    quick = _by_libyaml(source)
+    if quick is not None:
+        return quick, ()
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    report = Reporter()
+    reader = _Reader(source, report)
+    try:
+        document = reader.document(YAML(typ="safe", pure=True).parse(source.text))
+    except MarkedYAMLError as error:
+        _fail("bad-yaml", *_syntax(error, reader))
+    except (YAMLError, RecursionError, ValueError) as error:
+        _fail("bad-yaml", _plain(str(error).split("\n", 1)[0]), _start(source))
+    return document, tuple(report.diagnostics)
+
+
+def _by_libyaml(source: Source) -> Node | None:
+    """The document as libyaml reads it; None without libyaml, and if there is anything to say about it."""
+    text = source.text
+    if not text.endswith("\n") or not OTHERWISE.isdisjoint(text):
+        return None
+    try:
+        import yaml
+
+        loader = yaml.CSafeLoader
+    except (ImportError, AttributeError):
+        return None
+    report = Reporter()
+    reader = _Reader(source, report)
+    try:
+        document = reader.document(yaml.parse(text, Loader=loader))
+    except (yaml.YAMLError, SpecError, RecursionError, ValueError):
+        return None
+    return None if report.diagnostics or reader.odd else document
+
+
+def _syntax(error: Any, reader: _Reader) -> tuple[str, Span, str, tuple[Label, ...]]:
+    """The message, place, hint and further places of a syntax error found by ruamel.yaml."""
+    mark, problem = error.problem_mark or error.context_mark, _plain(error.problem or str(error.context))
+    span = reader.span(mark, mark) if mark is not None else _start(reader.source)
+    hints = (text for words, text in SYNTAX if words in problem)
+    begun = error.context_mark
+    elsewhere = begun is not None and mark is not None and (begun.line, begun.column) != (mark.line, mark.column)
+    also = (Label(reader.span(begun, begun), _plain(error.context or "")),) if elsewhere else ()
+    return problem, span, next(hints, _plain(error.context or "")), also
+
+
+def _is_empty(node: Node) -> bool:
+    return isinstance(node, Scalar) and not node.text and node.plain
+
+
+def _extent(first: Any, last: Any) -> Extent:
+    return first.start_mark.index, last.end_mark.index
+
+
+def _plain(text: str) -> str:
+    text = " ".join(text.split()).rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+def _fail(code: str, message: str, span: Span, hint: str = "", also: tuple[Label, ...] = (), note: str = "") -> NoReturn:
+    raise SpecError([Diagnostic(code, message, span, hint, also=also, note=note)])
+
+
+def _start(source: Source) -> Span:
+    return Span(source, 1, 1, 2)
+
+
+def _tabs(source: Source) -> list[Span]:
+    found = []
+    for number, line in enumerate(source.text.split("\n"), start=1):
+        indent = line[: len(line) - len(line.lstrip())]
+        if "\t" in indent and line.strip():
+            column = indent.index("\t") + 1
+            found.append(Span(source, number, column, column + 1))
+    return found
+
+
+class _Reader:
+    """Turns events into nodes with an explicit stack, so that we bound the depth and not Python's recursion limit."""
+
+    def __init__(self, source: Source, report: Reporter) -> None:
+        self.source = source
+        self.report = report
+        self.count = 0
+        self.odd = False  # whether parsers may differ: an empty item or document, a text in a block, a tag, a written end
+
+    def span(self, start: Any, end: Any) -> Span:
+        last = end.column + 1 if end.line == start.line else len(self.source.line(start.line + 1)) + 1
+        return Span(self.source, start.line + 1, start.column + 1, max(last, start.column + 2))
+
+    def document(self, parsed: Iterable[Any]) -> Node:
+        """The document that the events ``parsed`` make; ruamel.yaml and PyYAML give them the same names."""
+        stack: list[tuple[Any, list[Node]]] = []
+        root: Node | None = None
+        for event in self.events(parsed):
+            node: Node | None = None
+            kind = type(event).__name__
+            if kind == "ScalarEvent":
+                place = self.span(event.start_mark, event.end_mark)
+                self.odd |= event.style in ("|", ">")
+                node = Scalar(event.value, place, event.style in (None, ""), _extent(event, event))
+            elif kind in ("SequenceStartEvent", "MappingStartEvent"):
+                stack.append((event, []))
+                if len(stack) > MAX_DEPTH:
+                    _fail(
+                        "too-deep",
+                        f"nested deeper than {MAX_DEPTH} levels",
+                        self.span(event.start_mark, event.end_mark),
+                        BLOCKS,
+                    )
+            elif kind in ("SequenceEndEvent", "MappingEndEvent"):
+                opening, children = stack.pop()
+                node = self.collection(opening, children, _extent(opening, event))
+            if node is not None:
+                if stack:
+                    stack[-1][1].append(node)
+                else:
+                    root = node
+        self.odd |= root is None or _is_empty(root)
+        return root if root is not None else Mapping((), _start(self.source))
+
+    def collection(self, opening: Any, children: list[Node], extent: Extent) -> Node:
+        span = self.span(opening.start_mark, opening.end_mark)
+        if type(opening).__name__ == "SequenceStartEvent":
+            self.odd |= any(_is_empty(child) for child in children)
+            return Sequence(tuple(children), span, extent)
+        entries: list[tuple[Scalar, Node]] = []
+        seen: dict[str, Scalar] = {}
+        for key, value in zip(children[::2], children[1::2], strict=True):
+            if not isinstance(key, Scalar):
+                _fail("bad-key", "a key must be a name", key.span)
+            if key.text in seen:
+                also = (Label(seen[key.text].span, "the first one"),)
+                hint = f"take one away: the first one is on line {also[0].span.line}"
+                self.report.error("duplicate-key", f"key '{key.text}' stands twice", key.span, hint, also=also)
+                continue
+            seen[key.text] = key
+            if _is_empty(value):  # the event of an empty value has a later place
+                value = Scalar("", key.span, extent=key.extent)
+            entries.append((key, value))
+        return Mapping(tuple(entries), span, extent)
+
+    def events(self, parsed: Iterable[Any]) -> Iterator[Any]:
+        documents = 0
+        for event in parsed:
+            kind = type(event).__name__
+            self.count += 1
+            if self.count > MAX_NODES:
+                _fail("file-too-large", f"more than {MAX_NODES:,} nodes", _start(self.source), BLOCKS)
+            self.odd |= bool(getattr(event, "tag", None)) or (kind == "DocumentEndEvent" and bool(event.explicit))
+            if kind == "DocumentStartEvent":
+                documents += 1
+                if documents > 1:
+                    _fail("yaml-feature", "a spec is one document", self.span(event.start_mark, event.end_mark))
+            place = (event.start_mark, event.end_mark)
+            if kind == "AliasEvent" or getattr(event, "anchor", None):
+                _fail("yaml-feature", "anchors and aliases are not part of the language", self.span(*place), "use a block")
+            if getattr(event, "tag", None) and getattr(event, "style", None) != '"':
+                tag = str(event.tag)
+                if not tag.startswith("tag:yaml.org,2002:"):
+                    _fail(
+                        "yaml-feature",
+                        f"tags such as '{tag}' are not part of the language",
+                        self.span(*place),
+                        "take it away, or quote it",
+                    )
+            yield event

@@ -1,0 +1,237 @@
+"""Findings about a file that a user wrote: a place, a code, a message and a hint.
+
+A stage collects every problem of a file in a :class:`Reporter` and stops once, so that one run shows an author all of them.
+A finding is an object; ``render`` decides how it looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from symflops.support.errors import SymflopsError, did_you_mean
+
+COLOURS = {"error": "31", "warning": "33"}  # of a terminal, by severity
+PARTS = {"bold": "1", "frame": "1;34"}  # the message; line numbers, bars and the marks of other places
+LONGEST_LINE, LEAD = 400, 60
+"""Of a longer line so many characters are shown, from so many before the first mark on."""
+Paint = Callable[[str, str], str]  # a part (``head``, ``bold`` or ``frame``) and its text -> the text in its colour
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text that a user wrote, and its name in messages."""
+
+    path: str
+    text: str = field(repr=False)
+    file: str = field(default="", repr=False, compare=False)
+
+    @property
+    def shown(self) -> str:
+        """A path that opens from the working directory: its name in messages, or the file that was read."""
+        from pathlib import Path
+
+        if not self.file or Path(self.path).exists():
+            return self.path
+        file, here = Path(self.file).absolute(), Path.cwd()
+        return str(file.relative_to(here) if file.is_relative_to(here) else file)
+
+    def line(self, number: int) -> str:
+        """The text of line ``number`` (from 1), empty past the end."""
+        lines = self.text.split("\n")
+        return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Columns ``column`` up to but not including ``end`` of one line; both count from 1."""
+
+    source: Source
+    line: int
+    column: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        """The text at this place."""
+        return self.source.line(self.line)[self.column - 1 : self.end - 1]
+
+    def part(self, start: int, end: int) -> Span:
+        """The columns from ``start`` to ``end``, counted from 0 at this span's beginning."""
+        begin = self.column + max(0, start)
+        return Span(self.source, self.line, begin, max(begin + 1, min(self.column + end, self.end)))
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A further place of a finding, with a text about it."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding.
+
+    ``code`` names its kind (:mod:`symflops.support.codes` has the meanings). ``message`` states the fact and ``hint`` alone
+    proposes a fix. ``label`` is the text at ``span``, ``also`` are other places that explain it (the other side of a mismatch),
+    ``note`` is a fact without a place.
+    """
+
+    code: str
+    message: str
+    span: Span | None = None
+    hint: str = ""
+    severity: str = "error"
+    label: str = ""
+    also: tuple[Label, ...] = ()
+    note: str = ""
+
+    def render(self, colour: bool = False) -> str:
+        """The finding as a person reads it in a terminal."""
+        paint = painter(self.severity, colour)
+        head = f"{paint('head', f'{self.severity}[{self.code}]')}: {paint('bold', self.message)}"
+        span = self.span
+        labels = [*((Label(span, self.label),) if span else ()), *self.also]
+        gap = " " * max([2, *(len(str(label.span.line)) for label in labels)])
+        below = (("note", self.note), ("hint", self.hint))
+        ends = [f"{gap} {paint('frame', '=')} {name}: {text}" for name, text in below if text]
+        if span is None:
+            return "\n".join([head, *ends])
+        lines = [f"{span.source.shown}:{span.line}:{span.column}: {head}"]
+        for path in dict.fromkeys(label.span.source.path for label in labels):
+            here = [label for label in labels if label.span.source.path == path]
+            if path != span.source.path:
+                first = here[0].span
+                lines.append(f"{gap} {paint('frame', ':::')} {first.source.shown}:{first.line}:{first.column}")
+            lines += excerpt(here, span, gap, paint)
+        return "\n".join([*lines, *ends])
+
+
+def excerpt(labels: Sequence[Label], primary: Span, gap: str, paint: Paint) -> list[str]:
+    """The lines of one file with marks under them: ``^`` at the finding, ``-`` at its other places."""
+    bar = paint("frame", "|")
+    lines = [f"{gap} {bar}"]
+    last = 0
+    for number in sorted({label.span.line for label in labels}):
+        here = [label for label in labels if label.span.line == number]
+        source, cut = window(labels[0].span.source.line(number), min(label.span.column for label in here))
+        if last and number > last + 1:
+            lines.append(paint("frame", "..."))
+        last = number
+        lines.append(f"{paint('frame', f'{number:>{len(gap)}} |')} {source}")
+        for label in sorted(here, key=lambda label: (label.span is not primary, label.span.column)):
+            part, mark = ("head", "^") if label.span is primary else ("frame", "-")
+            first, end = (min(place - cut, len(source) + 1) for place in (label.span.column, label.span.end))
+            seen = replace(label.span, column=first, end=end)
+            marked = f"{caret(source, seen, mark)} {label.text}".rstrip()
+            lines.append(f"{gap} {bar} {paint(part, marked)}")
+    return lines
+
+
+def window(source: str, column: int) -> tuple[str, int]:
+    """The part of a long line from shortly before ``column`` on, and by how much columns are smaller in it."""
+    if len(source) <= LONGEST_LINE:
+        return source, 0
+    start = max(0, column - LEAD)
+    head, tail = "..." if start else "", "..." if start + LONGEST_LINE < len(source) else ""
+    return f"{head}{source[start : start + LONGEST_LINE]}{tail}", start - len(head)
+
+
+def painter(severity: str, colour: bool) -> Paint:
+    """A function that gives a text the colour of its part; with ``colour`` off, it leaves the text as it is."""
+    parts = {**PARTS, "head": f"1;{COLOURS.get(severity, '36')}"}
+    return lambda part, text: f"\x1b[{parts[part]}m{text}\x1b[0m" if colour else text
+
+
+def caret(source: str, span: Span, mark: str = "^") -> str:
+    """The line of marks under ``span``; it keeps the tabs of the source line, so that the marks line up."""
+    before = "".join("\t" if char == "\t" else " " for char in source[: span.column - 1])
+    return before + " " * (span.column - 1 - len(before)) + mark * max(1, span.end - span.column)
+
+
+class SpecError(SymflopsError):
+    """A spec is not valid. ``diagnostics`` holds every finding."""
+
+    exit_code = 1
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n".join(diagnostic.render() for diagnostic in self.diagnostics))
+
+    def __reduce__(self) -> tuple[type[SpecError], tuple[tuple[Diagnostic, ...]]]:
+        """Pickle the diagnostics, so that the error passes from one process to another."""
+        return type(self), (self.diagnostics,)
+
+
+MOST_FINDINGS = 300
+
+
+class Reporter:
+    """Collects the findings of one stage; :meth:`check` raises if there is an error among them."""
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self._seen: set[tuple[str, str, str, int, int]] = set()
+
+    def add(self, diagnostic: Diagnostic) -> None:
+        """Keep a finding once, so that a block called twice reports its mistake a single time."""
+        key = (diagnostic.code, diagnostic.message, *_place(diagnostic))
+        if key not in self._seen:
+            self._seen.add(key)
+            self.diagnostics.append(diagnostic)
+
+    def error(self, code: str, message: str, span: Span | None = None, hint: str = "", **more: Any) -> None:
+        """Report an error at ``span``; ``more`` are further fields of :class:`Diagnostic`."""
+        self.add(Diagnostic(code, message, span, hint, **more))
+
+    def restore(self, diagnostics: list[Diagnostic]) -> None:
+        """Return to an earlier list of findings, before a second attempt."""
+        self.diagnostics = list(diagnostics)
+        self._seen = {(item.code, item.message, *_place(item)) for item in diagnostics}
+
+    @property
+    def full(self) -> bool:
+        """Whether the findings are more than anybody reads at once: each further one takes time to explain."""
+        return len(self.diagnostics) >= MOST_FINDINGS
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error was reported."""
+        return any(diagnostic.severity == "error" for diagnostic in self.diagnostics)
+
+    def check(self) -> None:
+        """Stop if an error was reported.
+
+        Raises:
+            SpecError: with all errors, in the order of the file.
+        """
+        errors = [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
+        if errors:
+            raise SpecError(in_order(errors))
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Findings in the order of the file."""
+    return sorted(diagnostics, key=_place)
+
+
+def _place(diagnostic: Diagnostic) -> tuple[str, int, int]:
+    span = diagnostic.span
+    return (span.source.path, span.line, span.column) if span else ("", 0, 0)
+
+
+__all__ = [
+    "Diagnostic",
+    "Label",
+    "Reporter",
+    "Source",
+    "Span",
+    "SpecError",
+    "SymflopsError",
+    "caret",
+    "did_you_mean",
+    "in_order",
+]

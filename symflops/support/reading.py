@@ -1,0 +1,189 @@
+"""Bounded reads: whatever a path or a text is, reading it ends, with data of a bounded size and depth.
+
+Imports neither pathlib nor typing, since commands that answer at once read through it.
+"""
+
+from __future__ import annotations
+
+import json
+
+from symflops.support.errors import SymflopsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+    from typing import Any
+
+MOST_BYTES = 32 * 2**20
+MOST_DEPTH = 64
+PIECE = 2**20
+"""What a file may hold, and how deep lists and mappings in it may nest."""
+PATIENCE = 5.0
+"""Seconds in which another process writes to a pipe."""
+
+
+def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+    """The contents of a file.
+
+    Raises:
+        SymflopsError: the file cannot be read, or holds more than ``most`` bytes.
+    """
+    try:
+        with open(path, "rb", opener=opened) as file:
+            pieces, left = [], most + 1
+            regular = is_regular(file.fileno())
+            while left and (regular or has_data(file.fileno())):
+                piece = file.read1(min(left, PIECE))  # one large read takes its memory whatever the file has
+                if not piece:
+                    break
+                pieces.append(piece)
+                left -= len(piece)
+    except (OSError, ValueError) as error:
+        raise SymflopsError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if not left:
+        raise SymflopsError(f"{path}: larger than {most:,} bytes")
+    return b"".join(pieces)
+
+
+def opened(path: str, flags: int) -> int:
+    """Open a file to read; of a pipe, wait until there is something in it.
+
+    Raises:
+        OSError: it cannot be opened, or nothing comes.
+    """
+    import os
+
+    found = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0)
+    try:
+        if not is_regular(found) and has_data(found):
+            os.set_blocking(found, True)
+    except BaseException:
+        os.close(found)
+        raise
+    return found
+
+
+def is_regular(file: int) -> bool:
+    """Whether an open file is one on a disk, or a folder: reading it does not wait for another process."""
+    import os
+
+    return os.name == "nt" or os.fstat(file).st_mode & 0o170000 in (0o100000, 0o040000)
+
+
+def has_data(file: int) -> bool:
+    """Wait until a pipe, or another device, has data or has ended.
+
+    Raises:
+        TimeoutError: neither within some seconds.
+    """
+    import select
+
+    if not select.select([file], [], [], PATIENCE)[0]:
+        raise TimeoutError(0, f"a pipe, and nothing came for {PATIENCE:g} seconds")
+    return True
+
+
+def what_counts(page: bytes) -> bytes:
+    """The page of a convention up to its last field, the version that it reproduces, on which no figure depends."""
+    rules, field, _ = page.partition(b"\nreproduces:")
+    return rules + b"\n" if field else page
+
+
+def read_lines(path: str | os.PathLike[str], most: int, longest: int = PIECE) -> Iterator[str]:
+    """The lines of a file of UTF-8, with their ends, one at a time.
+
+    Raises:
+        SymflopsError: as :func:`read_text`; or a line has more than ``longest`` characters.
+    """
+    try:
+        with open(path, encoding="utf-8-sig", newline="", opener=opened) as file:
+            while line := file.readline(longest + 1):
+                most -= len(line)
+                if len(line) > longest or most < 0:
+                    raise SymflopsError(f"{path}: too large, or a line of more than {longest:,} characters")
+                yield line
+    except UnicodeDecodeError:
+        raise SymflopsError(f"{path}: not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        raise SymflopsError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def read_text(path: str | os.PathLike[str], most: int = MOST_BYTES) -> str:
+    """The text of a file of UTF-8, without a byte order mark.
+
+    Raises:
+        SymflopsError: as :func:`read_bytes`; or it is not UTF-8.
+    """
+    try:
+        return read_bytes(path, most).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SymflopsError(f"{path}: not UTF-8 text") from None
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """The JSON value of a file.
+
+    Raises:
+        SymflopsError: as :func:`read_text`; or it is not JSON, nests too deep, or says a key twice.
+    """
+    return parse_json(read_text(path), str(path))
+
+
+def parse_json(text: str, label: str) -> Any:
+    """The value of a JSON text; ``label`` says in messages what it is.
+
+    Raises:
+        SymflopsError: it is not JSON, nests too deep, or says a key twice.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_unique)
+        too_deep = depth(value) > MOST_DEPTH
+    except RecursionError:
+        too_deep = True
+    except ValueError as error:
+        raise SymflopsError(f"{label}: not JSON: {error}") from None
+    if too_deep:
+        raise SymflopsError(f"{label}: nests deeper than {MOST_DEPTH} levels")
+    return value
+
+
+def read_own(path: str | os.PathLike[str], shape: Any) -> Any:
+    """The JSON object of a file that symflops itself wrote; empty if it is missing, damaged or not of ``shape``."""
+    try:
+        found = read_json(path)
+    except SymflopsError:
+        return {}
+    return found if fits(found, shape) else {}
+
+
+def fits(value: Any, shape: Any) -> bool:
+    """Whether a JSON value has a shape: a type, a list with the shape of its items, or a mapping with those of its keys.
+
+    The key ``...`` stands for all keys that the shape does not name.
+
+    >>> fits({"a": [1], "b": {}}, {"a": [int], ...: dict}), fits({"a": ["x"]}, {"a": [int]})
+    (True, False)
+    """
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(fits(item, shape[0]) for item in value)
+    if not isinstance(shape, dict):
+        return isinstance(value, shape)
+    if not isinstance(value, dict) or not shape.keys() - {...} <= value.keys():
+        return False
+    return all(fits(item, shape.get(key, shape.get(..., object))) for key, item in value.items())
+
+
+def depth(value: Any) -> int:
+    """How deep lists and mappings nest in a value."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max((depth(item) for item in inner if isinstance(item, (dict, list))), default=0)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} stands twice")
+    return found

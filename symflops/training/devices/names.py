@@ -1,0 +1,65 @@
+"""What a person calls a device: ``h100``, ``H100 SXM``, ``nvidia a100-sxm4-80gb``.
+
+A device that reports itself is looked up by its whole name (:mod:`symflops.training.devices.peaks`); a word that a person
+types may leave out the vendor, case and hyphens, or be a part of a name that only one device has.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from symflops.support.errors import did_you_mean
+from symflops.training.devices.peaks import Peak, Row, peak, table
+
+VENDORS = frozenset(("nvidia", "amd", "instinct", "tesla", "geforce", "intel", "google", "huawei", "habana", "aws"))
+
+
+def peak_called(word: str, dtype: str) -> tuple[Peak, str]:
+    """The peak rate of the device that reports itself as ``word``, or that a person calls so, and what to tell of the choice.
+
+    The rate is unknown, with the reason, if the word means several devices or none.
+
+    Raises:
+        ValueError: as :func:`symflops.training.devices.peaks.peak`.
+    """
+    found = peak(word, dtype)
+    if found.tflops is not None or any(row.matches(word) for row in table()):
+        return found, ""
+    try:
+        name, others = called(word)
+    except ValueError as error:
+        return replace(found, why=str(error)), ""
+    note = f"'{word}' is read as {name}; there is also {', '.join(others)}" if others else ""
+    return replace(peak(name, dtype), reported=word), note
+
+
+def called(word: str) -> tuple[str, tuple[str, ...]]:
+    """The name of the device that ``word`` means, and the others that its words fit, too.
+
+    Raises:
+        ValueError: the word means several devices, or none, with the names to choose from.
+    """
+    rows = {row.name: row for row in table()}
+    whole = [name for name, row in rows.items() if words(word) in (words(known) for known in (name, *row.aliases))]
+    partly = [name for name, row in rows.items() if set(words(word)) <= words_of(row)] if words(word) else []
+    names = list(dict.fromkeys(whole or partly))
+    if len(names) == 1:
+        return names[0], tuple(name for name in partly if name != names[0])
+    if names:
+        raise ValueError(f"'{word}' means several devices: {', '.join(names)}")
+    plain = {" ".join(words(known)): row.name for row in rows.values() for known in (row.name, *row.aliases)}
+    near = did_you_mean(" ".join(words(word)), list(plain), "'symflops device' lists all")
+    for text, name in plain.items():
+        near = near.replace(f"'{text}'", f"'{name}'")
+    raise ValueError(f"no device '{word}' in the table: {near}")
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The words of a name without vendors, in lower case."""
+    return tuple(word for word in re.findall(r"[a-z0-9*]+", text.casefold()) if word not in VENDORS)
+
+
+def words_of(row: Row) -> set[str]:
+    """The words of all names of a device."""
+    return {word for name in (row.name, *row.aliases) for word in words(name)}

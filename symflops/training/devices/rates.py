@@ -1,0 +1,35 @@
+"""The rate of one device as a user gives it: a number, or the name of a device."""
+
+from __future__ import annotations
+
+from symflops.support.errors import SymflopsError
+from symflops.training.devices.names import peak_called
+from symflops.training.devices.peaks import peak
+
+FLOPS_FROM = 1e6  # no device does so many TFLOP/s, and none so few FLOP/s
+
+
+def rate_of(text: str, dtype: str) -> tuple[float, str]:
+    """FLOP/s of one device and where they come from.
+
+    Raises:
+        SymflopsError: the number is not positive, or no rate of the device is known.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        return _of_name(text, dtype)
+    try:
+        return float(peak("", peak_tflops=value / 1e12 if value >= FLOPS_FROM else value).flops_per_second or 0), "given"
+    except ValueError as error:
+        raise SymflopsError(str(error)) from None
+
+
+def _of_name(text: str, dtype: str) -> tuple[float, str]:
+    try:
+        found, note = peak_called(text, dtype)
+    except ValueError as error:
+        raise SymflopsError(str(error)) from None
+    if found.flops_per_second is None:
+        raise SymflopsError(f"the peak is unknown: {found.why}")
+    return found.flops_per_second, f"{found}; {note}" if note else str(found)

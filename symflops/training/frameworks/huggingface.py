@@ -1,0 +1,140 @@
+"""HF Trainer: counts each micro-batch when the Trainer asks for its FLOPs, and adds the rates to its logs.
+
+    meter = attach(trainer, devices=world_size)          # before trainer.train()
+
+The Trainer calls ``floating_point_ops(inputs)`` for each micro-batch; the adapter takes the lengths there, without waiting for
+a device. The value returned for the Trainer's own ``total_flos`` is exact if the host knows the lengths; for lengths on a
+device it is that of the padded batch.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, Unpack
+
+from symflops.evaluate.lengths import entry_of
+from symflops.evaluate.units import in_flops
+from symflops.training.meter.batches import streams_of
+from symflops.training.meter.mfu import MFUMeter
+from symflops.training.meter.packs import TOKENS
+from symflops.training.meter.types import ModelOptions
+
+STATE = "symflops"
+"""The key of the meter's counts in the state that the Trainer keeps in its checkpoints."""
+
+
+def attach(trainer: Any, *, devices: int | None = None, **options: Unpack[ModelOptions]) -> MFUMeter:
+    """Give ``trainer`` a meter of its model; ``options`` are those of :meth:`MFUMeter.of_model`.
+
+    The model is read when training begins, because the Trainer itself switches checkpointing on and wraps the model. Until then
+    the meter is of what the model is now.
+    The rates since the last log of a loss are added to each log of a loss, before any callback or tracker sees it, and printed
+    every ``log_every`` steps (by default with each log). Evaluation takes no training time. Checkpoints hold the meter's
+    counts, and training that resumes continues them.
+    """
+    count = devices if devices is not None else int(getattr(trainer.args, "world_size", 1) or 1)
+    named: ModelOptions = {"keys": "hf", "log_every": 1, **options}
+    quiet: ModelOptions = {**named, "log": lambda line: None}
+    meter = MFUMeter.of_model(trainer.model, devices=count, **quiet)
+    meter.log = options.get("log", print)
+    log = trainer.log
+
+    def logged(logs: dict[str, Any], *arguments: Any, **named: Any) -> Any:
+        if "loss" in logs:  # a window of training, not of evaluation; on every process, as the sums of a step are
+            logs.update(meter.step(steps=max(trainer.state.global_step - meter.steps, 0)))
+        return log(logs, *arguments, **named)
+
+    trainer.floating_point_ops = lambda inputs: count_inputs(meter, inputs)
+    trainer.log = logged
+    for name in ("evaluate", "predict"):
+        setattr(trainer, name, without_time(meter, getattr(trainer, name)))
+    trainer._save_checkpoint = with_counts(meter, trainer, trainer._save_checkpoint)
+    trainer.add_callback(callback(meter, lambda: MFUMeter.of_model(trainer.model, devices=count, **named)))
+    return meter
+
+
+def without_time(meter: MFUMeter, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, during which the meter's clock stands still."""
+
+    @wraps(function)
+    def paused(*arguments: Any, **named: Any) -> Any:
+        with meter.paused():
+            return function(*arguments, **named)
+
+    return paused
+
+
+def with_counts(meter: MFUMeter, trainer: Any, save: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that saves a checkpoint, on every process, with the meter's counts up to there in the Trainer's state."""
+
+    @wraps(save)
+    def saved(*arguments: Any, **named: Any) -> Any:
+        meter.settle()
+        if isinstance(getattr(trainer.state, "stateful_callbacks", None), dict):
+            trainer.state.stateful_callbacks[STATE] = meter.state_dict()
+        return save(*arguments, **named)
+
+    return saved
+
+
+def count_inputs(meter: MFUMeter, inputs: Mapping[str, Any]) -> int:
+    """Add one micro-batch to the meter, and return its FLOPs as far as the host knows them; 0 for an unknown model."""
+    phase = next(iter(meter.phases.values()), None)
+    if phase is None:
+        meter.add()  # so that other processes know of it
+        return 0
+    one: Any = phase.estimator
+    try:
+        streams = streams_of(one, inputs)
+        meter.add(**streams)
+        if phase.awaited is not None:
+            return 0
+        if any(on_device(column) for entry in streams.values() for column in entry.axes):
+            streams = streams_of(one, {name: value for name, value in inputs.items() if name in {*one.inputs(), *TOKENS}})
+        return in_flops(one, int(one.total(one.moments(**{name: entry_of(entry) for name, entry in streams.items()}))))
+    except Exception as error:
+        meter.unreadable(f"{type(error).__name__}: {error}")
+        return 0
+
+
+def on_device(column: Any) -> bool:
+    """Whether reading ``column`` would wait for a device."""
+    return getattr(getattr(column, "device", None), "type", "cpu") != "cpu"
+
+
+def restore(meter: MFUMeter, state: Any) -> None:
+    """Continue the counts that a Trainer's state has; those of training that begins anew go on as they are."""
+    kept = getattr(state, "stateful_callbacks", None) or {}
+    try:
+        if STATE in kept:
+            meter.load_state_dict(kept[STATE])
+    except (LookupError, TypeError, ValueError) as error:
+        warnings.warn(f"symflops: the checkpoint's counts of FLOPs are damaged: {type(error).__name__}: {error}", stacklevel=2)
+    meter.steps = state.global_step
+
+
+def callback(meter: MFUMeter, begun: Callable[[], MFUMeter] | None = None) -> Any:
+    """A ``TrainerCallback`` that describes the meter, starts its clock and restores its counts when training begins.
+
+    ``begun`` returns a meter of the model as it is then, whose estimators the first one takes.
+
+    Raises:
+        ImportError: transformers is not installed.
+    """
+    from transformers import TrainerCallback
+
+    class MFUCallback(TrainerCallback):  # type: ignore[misc]
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if begun is not None and meter.phases:
+                meter.phases = begun().phases
+            restore(meter, state)
+            if getattr(state, "is_world_process_zero", True):
+                meter.log(meter.describe())
+            meter.start()
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            meter.settle()
+
+    return MFUCallback()

@@ -1,0 +1,66 @@
+"""TRL: ``attach`` for trainers that make their own texts (GRPO, RLOO); SFT and DPO are served by ``adapters.huggingface``.
+
+The Trainer asks for FLOPs before completions are generated, so batches are counted where the loss is computed. Generation is no
+training work, and its time is not part of the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, Unpack
+
+from symflops.evaluate.lengths import Lengths
+from symflops.training.frameworks import huggingface
+from symflops.training.frameworks.huggingface import without_time
+from symflops.training.meter.mfu import MFUMeter
+from symflops.training.meter.types import ModelOptions
+
+GENERATION = "_generate_and_score_completions"
+
+
+def attach(trainer: Any, *, devices: int | None = None, **options: Unpack[ModelOptions]) -> MFUMeter:
+    """Give a trainer of generated texts a meter of its policy; ``options`` are those of :func:`huggingface.attach`.
+
+    Raises:
+        AttributeError: the trainer does not generate its texts.
+    """
+    if not hasattr(trainer, GENERATION):
+        raise AttributeError(f"{type(trainer).__name__} generates no texts: use attach of frameworks.huggingface")
+    meter = huggingface.attach(trainer, devices=devices, **options)
+    trainer.floating_point_ops = lambda inputs: 0
+    trainer.compute_loss = counted(meter, trainer.compute_loss)
+    setattr(trainer, GENERATION, without_time(meter, getattr(trainer, GENERATION)))
+    return meter
+
+
+def counted(meter: MFUMeter, compute_loss: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which adds a batch to the meter if the model trains."""
+
+    @wraps(compute_loss)
+    def computed(model: Any, inputs: Mapping[str, Any], *arguments: Any, **named: Any) -> Any:
+        if getattr(model, "training", True):
+            try:
+                streams: dict[str, Any] = {name: lengths_of(inputs) for name in _texts(meter)}
+                meter.add(**streams)
+            except Exception as error:
+                meter.unreadable(f"{type(error).__name__}: {error}")
+        return compute_loss(model, inputs, *arguments, **named)
+
+    return computed
+
+
+def _texts(meter: MFUMeter) -> list[str]:
+    """The stream of texts of the policy; none if the meter has no estimator."""
+    return [next(iter(phase.estimator.streams)) for phase in list(meter.phases.values())[:1]]
+
+
+def lengths_of(inputs: Mapping[str, Any]) -> Lengths:
+    """Prompts with their completions, both with padding.
+
+    Raises:
+        KeyError: the batch has no masks of them.
+    """
+    prompts, completions = inputs["prompt_mask"], inputs["completion_mask"]
+    real = (prompts != 0).sum(-1) + (completions != 0).sum(-1)
+    return Lengths((real,), int(prompts.shape[0]), (int(prompts.shape[1] + completions.shape[1]),))

@@ -1,0 +1,242 @@
+"""verl: estimators for ``verl.utils.flops_counter.ESTIMATE_FUNC``, and a meter under verl's keys.
+
+verl calls ``f(config, tokens_sum, batch_seqlens, delta_time, **kargs)`` with the lengths of all data-parallel ranks and expects
+achieved TFLOP/s, which it divides by its own peak and the world size. For a phase without a backward pass it also divides by 3,
+so register a function of regime ``full``: a worker that trains LoRA is counted as that, by its model config.
+
+The table is one of a process, and verl reads it in its Ray workers: :mod:`symflops.training.frameworks.verl_plugin`
+registers there.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from math import isqrt
+from typing import Any, Unpack
+
+from symflops.evaluate.units import in_flops
+from symflops.library import lookup
+from symflops.support.errors import SymflopsError
+from symflops.training.frameworks import verl_lora
+from symflops.training.introspect.background import is_first
+from symflops.training.meter.mfu import MFUMeter
+from symflops.training.meter.phases import estimators_of_config
+from symflops.training.meter.types import ConfigOptions
+
+MODELS: dict[int, tuple[Any, Any]] = {}
+"""By the identity of a config of transformers: it, and the model config of the verl worker that counts it."""
+PHASES = {"actor": "full", "actor_infer": "forward", "ref": "forward"}
+VALUE_HEAD = "ForTokenClassification"
+Function = Callable[..., float]
+
+# a frame of 576 patches in several shapes
+SHAPES = ((24, 24), (1, 576), (12, 48), (8, 72), (4, 144))
+
+
+def estimate_function(
+    regime: str = "full",
+    convention: str = "symflops",
+    otherwise: Function | None = None,
+    tell: Callable[[str], object] | None = None,
+) -> Function:
+    """A function with verl's signature that returns TFLOP/s of a batch.
+
+    ``images_seqlens`` are patches per image or frame; they are used if the model's work depends on nothing else of an image.
+
+    Args:
+        regime: The training regime.
+        convention: Which work counts.
+        otherwise: verl's own function. It answers for a model or a batch that symflops cannot do; a warning says so once per
+            model type. Without it, or if it fails as well, the answer is NaN.
+        tell: Takes one line per model type that symflops counts.
+    """
+    known: dict[int, tuple[Any, Any]] = {}
+    said: set[str] = set()
+
+    def estimator(config: Any) -> Any:
+        if id(config) not in known:
+            try:
+                model = MODELS.get(id(config), (None, None))[1]
+                own = verl_lora.regime_of(config, model) if regime == "full" and model is not None else regime
+                critic = getattr(model, "model_type", None) == verl_lora.VALUE
+                found: Any = estimator_of(value_model(config) if critic else config, own, convention)
+                if tell is not None and is_first():
+                    tell(f"symflops counts the FLOPs of '{kind_of(config)}': regime {own}, convention {convention}")
+            except Exception as error:
+                found = error
+            known[id(config)] = (config, found)
+        return known[id(config)][1]
+
+    def estimate(config: Any, tokens_sum: int, batch_seqlens: Iterable[int], delta_time: float, **kargs: Any) -> float:
+        if not delta_time > 0:
+            return 0.0
+        one = estimator(config)
+        try:
+            if isinstance(one, Exception):
+                raise one
+            batch = batch_of(one, [int(length) for length in batch_seqlens], kargs.get("images_seqlens"))
+            moments = one.moments(**batch)
+            lora = one.trainable_parameters != one.parameters
+            # verl counts a third of a phase without a backward pass; LoRA's backward pass is no two thirds
+            forward = lora and verl_lora.caller_s("forward_only") is True
+            flops = 3 * one.forward(moments) if forward else one.total(moments)
+            return float(in_flops(one, flops)) / delta_time / 1e12
+        except Exception as error:
+            kind = f"'{kind_of(config)}'" if error is one else f"some batches of '{kind_of(config)}'"
+            return fallback(kind, error, config, tokens_sum, batch_seqlens, delta_time, kargs)
+
+    def fallback(kind: str, error: Exception, *batch: Any) -> float:
+        """The answer of verl's own function; it reads fields that not every config of its types has."""
+        answer, words = math.nan, "the answer is NaN"
+        if otherwise is not None:
+            try:
+                answer, words = called(otherwise, *batch), "verl's own function answers"
+            except Exception as own:
+                words = f"verl's own function fails ({type(own).__name__}: {own}), the answer is NaN"
+        if kind not in said:
+            said.add(kind)
+            warnings.warn(f"symflops: {words} for {kind}: {type(error).__name__}: {error}", stacklevel=3)
+        return answer
+
+    estimate.otherwise = otherwise  # type: ignore[attr-defined]
+    return estimate
+
+
+def called(function: Function, config: Any, tokens_sum: int, lengths: Any, seconds: float, kargs: dict[str, Any]) -> float:
+    """The result of a function of verl's table; verl gives keyword arguments only to those that take any."""
+    takes = any(one.kind == inspect.Parameter.VAR_KEYWORD for one in inspect.signature(function).parameters.values())
+    return function(config, tokens_sum, lengths, seconds, **(kargs if takes else {}))
+
+
+def kind_of(config: Any) -> str:
+    """The model type of a config object or mapping."""
+    found = config.get("model_type") if isinstance(config, dict) else getattr(config, "model_type", None)
+    return str(found or type(config).__name__)
+
+
+def estimator_of(config: Any, regime: str, convention: str) -> Any:
+    """The estimator of a config object or mapping.
+
+    Raises:
+        SymflopsError: an unknown model, or a config that does not fit.
+    """
+    found = lookup.config_of(config)
+    return lookup.estimator(*lookup.by_config(found), found, regime, convention)[1]
+
+
+def batch_of(estimator: Any, lengths: list[int], images: Iterable[int] | None) -> dict[str, Any]:
+    """Streams of text and images; an image of ``p`` patches gets the first shape that the model takes, if it does not matter.
+
+    Raises:
+        ValueError: the work depends on the shape of images, or the model has no stream for images.
+    """
+    (text, *_), *others = estimator.sets.values()
+    batch: dict[str, Any] = {text[0]: lengths}
+    rows = [int(patches) for patches in images] if images is not None else []
+    if rows:
+        if not others:
+            raise ValueError("the model has no images")
+        name, axes, _ = others[0][0]
+        if len(axes) > 1 and not only_patches_count(estimator, len(axes)):
+            raise ValueError("the model's work depends on the shape of images, and verl gives the patches of each frame alone")
+        shapes = {patches: shape_of(estimator, {text[0]: lengths[:1]}, name, len(axes), patches) for patches in set(rows)}
+        batch[name] = [shapes[patches] for patches in rows]
+    return batch
+
+
+def shape_of(estimator: Any, text: dict[str, Any], name: str, axes: int, patches: int) -> Any:
+    """An item of ``patches`` patches: one row of them, or as few rows as the model takes, which may merge two by two."""
+    if axes == 1:
+        return patches
+    shapes = [[1] * (axes - 2) + [rows, patches // rows] for rows in range(1, isqrt(patches) + 1) if patches % rows == 0]
+    for shape in shapes:
+        with suppress(SymflopsError, ValueError):
+            estimator.moments(**text, **{name: [shape]})
+            return shape
+    return [1] * (axes - 1) + [patches]
+
+
+def only_patches_count(estimator: Any, axes: int) -> bool:
+    """Whether the work on an image is that of its frames, and that on a frame a function of the number of its patches."""
+    coefficients = estimator.coefficients["total"]
+
+    def work(*image: int) -> tuple[int, ...]:
+        terms = estimator.terms(1, *(1,) * (axes - len(image)), *image)
+        pairs = zip(estimator.moment_sets.values(), coefficients, terms, strict=True)
+        return tuple(c * term for items, c, term in pairs if items == "images")
+
+    of_one = work(*SHAPES[0])
+    frames = axes < 3 or work(2, *SHAPES[0]) == tuple(2 * term for term in of_one)
+    return frames and all(work(*shape) == of_one for shape in SHAPES)
+
+
+def register(
+    *model_types: str,
+    regime: str = "full",
+    convention: str = "symflops",
+    tell: Callable[[str], object] | None = None,
+) -> Function:
+    """Register an estimator in verl's table for these model types: without any, for those of verl and of symflops.
+
+    What symflops cannot do is answered by the function that the table had. The function of the last type is returned.
+
+    Raises:
+        ImportError: verl is not installed.
+    """
+    from verl.utils import flops_counter
+
+    table = flops_counter.ESTIMATE_FUNC
+    verl_lora.watch(flops_counter.FlopsCounter, MODELS)
+    function: Function = estimate_function(regime, convention)
+    for model_type in model_types or sorted({*table, *lookup.described("model_types")}):
+        own = table.get(model_type, getattr(flops_counter, "_estimate_unknown_flops", None))
+        function = estimate_function(regime, convention, getattr(own, "otherwise", own), tell)
+        table[model_type] = function
+    return function
+
+
+def value_model(config: Any) -> dict[str, Any]:
+    """The config of verl's critic beside an actor of ``config``: the class with a head per token, of one label.
+
+    Raises:
+        SymflopsError: no spec describes the actor, or its spec has no such class.
+    """
+    found = lookup.config_of(config)
+    catalog, name = lookup.by_config(found)
+    classes = (lookup.class_name(reference) for reference in catalog.specs[name]["references"])
+    head = next((word for word in classes if word.endswith(VALUE_HEAD)), None)
+    if head is None:
+        raise lookup.UnknownModelError(f"'{name}' describes no class with a head per token: give critic=config")
+    return {**found, "architectures": [head], "num_labels": 1}
+
+
+def meter(config: Any, *, devices: int, critic: Any = None, **options: Unpack[ConfigOptions]) -> MFUMeter:
+    """A meter with verl's keys and phases; reference passes are timed but not logged.
+
+    Args:
+        config: The config of the actor.
+        devices: The accelerators that share the work.
+        critic: The config of the critic, or True for the actor's with a value head; None for none.
+        options: As for :meth:`MFUMeter.of_config`; ``keys="verl-sft"`` is for ``train/mfu`` of supervised training.
+    """
+    keys = options.get("keys", "verl")
+    named: dict[str, Any] = {"keys": keys, "regimes": PHASES if keys == "verl" else "full", **options}
+    if critic is None:
+        return MFUMeter.of_config(config, devices=devices, **named)
+    regimes, convention, spec = named.pop("regimes"), named.pop("convention", "symflops"), named.pop("spec", None)
+    estimators: dict[str, Any] = {}
+    reasons = []
+    for phases in (regimes, {"critic": "full"}):
+        try:
+            other = phases is not regimes
+            one = value_model(config) if other and critic is True else critic if other else config
+            estimators |= estimators_of_config(one, phases, convention, None if other else spec)
+        except Exception as error:
+            reasons.append(f"no MFU of {', '.join(phases)}: {type(error).__name__}: {error}")
+    for reason in reasons if estimators else ():
+        warnings.warn(f"symflops: {reason}", stacklevel=2)
+    return MFUMeter(estimators or None, devices=devices, reason="; ".join(reasons), **named)

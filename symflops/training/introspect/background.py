@@ -1,0 +1,116 @@
+"""Derives a program while training goes on: in a process of its own, by one process of a node, into the cache.
+
+The first process of a node starts the derivation at once. The others look for its result in the cache, and derive for
+themselves if it does not appear within a minute.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from symflops.evaluate.classes import class_in
+from symflops.library.cache import Entries
+from symflops.library.catalog import PACKAGE, Catalog
+from symflops.support.errors import SymflopsError
+
+PATIENCE, LIMIT = 60.0, 900.0
+"""Seconds that a process waits for another one's result, and seconds after which a derivation is given up."""
+START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from symflops.training.introspect.background import main; main()"
+
+
+class Derivation:
+    """A program that is being derived, for one config, regime and convention of a spec."""
+
+    def __init__(
+        self, catalog: Catalog, name: str, config: Mapping[str, Any], regime: str, convention: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self.request = {"spec": name, "config": config, "regime": regime, "convention": convention}
+        self.entries, self.config = Entries(catalog.file(name), regime, convention, class_in(config)), config
+        self.clock, self.begun = clock, clock()
+        self.process: subprocess.Popen[bytes] | None = None
+        self.output, self.errors = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115  # pipes would fill
+        self.found = self.entries.find(config)
+        if self.found is None and is_first():
+            self.start()
+
+    def start(self) -> None:
+        """Start the process that derives."""
+        words = [sys.executable, "-I", "-c", START, str(Path(PACKAGE).parent)]
+        self.begun = self.clock()
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=self.output, stderr=self.errors)
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError), self.process.stdin as pipe:
+            pipe.write(json.dumps(self.request, default=str).encode())
+
+    def poll(self) -> dict[str, Any] | None:
+        """The stored program, None while it is being derived; never waits.
+
+        Raises:
+            SymflopsError: the derivation has failed, or takes too long.
+        """
+        if self.found is None:
+            self.found = self._ended() if self.process is not None else self.entries.find(self.config)
+        waited = self.clock() - self.begun
+        if self.found is None and self.process is None and waited > PATIENCE:
+            self.start()
+        elif self.found is None and self.process is not None and waited > LIMIT:
+            self.process.kill()
+            raise SymflopsError(f"deriving '{self.request['spec']}' takes more than {LIMIT:.0f} seconds")
+        return self.found
+
+    def _ended(self) -> dict[str, Any] | None:
+        """What the process has printed, if it has ended."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            return None
+        self.output.seek(0)
+        self.errors.seek(0)
+        text, said = self.output.read(), " ".join(self.errors.read().decode(errors="replace").split())
+        if self.process.returncode != 0 or not text:
+            raise SymflopsError(said or f"deriving '{self.request['spec']}' failed")
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<Derivation of '{self.request['spec']}' in the background, {self.request['convention']}>"
+
+
+def is_first() -> bool:
+    """Whether this process is the first of its node, or not one of several."""
+    local = os.environ.get("LOCAL_RANK", os.environ.get("RANK"))
+    if local is not None:
+        return local == "0"
+    distributed: Any = getattr(sys.modules.get("torch"), "distributed", None)
+    ready = distributed is not None and distributed.is_available() and distributed.is_initialized()
+    return not ready or int(distributed.get_rank()) == 0
+
+
+def in_a_line(error: SymflopsError) -> str:
+    """An error without its places in a text that nobody wrote."""
+    messages = [diagnostic.message for diagnostic in getattr(error, "diagnostics", ())]
+    more = f" and {len(messages) - 3} more" if len(messages) > 3 else ""
+    return "; ".join(messages[:3]) + more if messages else str(error)
+
+
+def main() -> None:
+    """Derive what standard input asks for, keep it in the cache, and print it."""
+    from symflops.library.lookup import by_name, interpreted
+
+    given = json.loads(sys.stdin.read())
+    try:
+        config, name = given["config"], given["spec"]
+        found = interpreted(by_name(name), name, config, given["regime"], given["convention"], lambda text: None)
+    except SymflopsError as error:
+        print(in_a_line(error), file=sys.stderr)
+        raise SystemExit(1) from None
+    print(json.dumps(found.stored.document))

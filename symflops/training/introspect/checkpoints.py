@@ -1,0 +1,248 @@
+"""Which modules of a live model are recomputed in the backward pass, and how.
+
+transformers' ``GradientCheckpointingLayer`` and torch's ``checkpoint_wrapper`` recompute themselves. Elsewhere a module with
+``gradient_checkpointing`` passes inner modules to ``_gradient_checkpointing_func``: which ones, its source says. How a function
+recomputes is tried out on a single number.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from symflops.training.introspect.tree import LiveModelError, Tree, tree_of_source
+
+LAYER = "GradientCheckpointingLayer"
+FUNCTION = "_gradient_checkpointing_func"
+FLAGS = {"gradient_checkpointing", "training", "is_grad_enabled"}
+"""Names in conditions around a checkpoint that are true in training."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """Paths of the modules that are recomputed, each as one group."""
+
+    groups: tuple[str, ...]
+    reentrant: bool
+    early_stop: bool
+
+
+def recomputed(tree: Tree) -> Recomputed | None:
+    """What the model recomputes when it trains, None if nothing.
+
+    Raises:
+        LiveModelError: which modules, or how, cannot be told; or groups lie in each other, or are recomputed in several ways.
+    """
+    tried: dict[str, tuple[bool, bool] | None] = {}
+    for path, module in tree.checkpoints.items():
+        tried[path] = manner(path, module.checkpoint_fn)
+    known: dict[int, tuple[bool, bool] | None] = {}
+    for path, module in tree.modules.items():
+        if not getattr(module, "gradient_checkpointing", False):
+            continue
+        function = getattr(module, FUNCTION, None)
+        groups = list(groups_of(path, module))
+        if groups and id(function) not in known:
+            known[id(function)] = manner(path, function)
+        tried |= dict.fromkeys(groups, known.get(id(function)))
+    found = {path: how for path, how in tried.items() if how is not None}
+    if not found:
+        return None
+    nested = next((path for path in found if any(path.startswith(f"{outer}.") for outer in found)), None)
+    if nested is not None:
+        raise LiveModelError(
+            f"'{nested}' is recomputed inside of another recomputed module, which regimes do not describe: {OUT}"
+        )
+    if len(set(found.values())) > 1:
+        raise LiveModelError(f"the model recomputes its modules in several ways, which regimes do not describe: {OUT}")
+    reentrant, early_stop = next(iter(found.values()))
+    return Recomputed(tuple(found), reentrant, early_stop)
+
+
+def outermost(paths: Iterable[str], patterns: Sequence[str]) -> list[str]:
+    """The modules that patterns of groups select: those that match, outside of each other."""
+    found: list[str] = []
+    for path in sorted(paths, key=lambda path: path.count(".")):
+        if any(fnmatchcase(path, pattern) for pattern in patterns):
+            inside = any(path.startswith(f"{outer}.") for outer in found)
+            found += [] if inside else [path]
+    return found
+
+
+OUT = "say what is recomputed with regime=..."
+
+
+def groups_of(path: str, module: Any) -> Iterator[str]:
+    """The paths that a module with ``gradient_checkpointing`` recomputes: its own, or those of inner modules."""
+    if any(kind.__name__ == LAYER for kind in type(module).__mro__):
+        yield path
+        return
+    kind: Any = type(module)
+    for attribute in passed_modules(kind):
+        if attribute is None:
+            raise LiveModelError(f"what {type(module).__name__} ('{path}') recomputes cannot be read off its source: {OUT}")
+        attribute, _, part = attribute.partition("[")
+        inner: Any = getattr(module, attribute, None)
+        prefix = f"{path}.{attribute}" if path else attribute
+        if type(inner).__name__ in ("ModuleList", "Sequential"):
+            low, _, high = part.rstrip("]").partition(":")
+            chosen = slice(int(low) if low else None, int(high) if high else None)
+            yield from (f"{prefix}.{index}" for index in list(inner._modules)[chosen])
+        elif inner is not None:
+            yield prefix
+
+
+@lru_cache(maxsize=256)
+def passed_modules(kind: type) -> tuple[str | None, ...]:
+    """The attributes of a class whose modules it passes to the checkpoint function; None for one that is not plain."""
+    found: dict[str | None, None] = {}
+    for owner in type.mro(kind):
+        if owner.__module__.partition(".")[0] == "torch":
+            continue
+        for name, member in vars(owner).items():
+            plain: Any = inspect.unwrap(member) if inspect.isfunction(member) else None
+            if plain is not None and FUNCTION in plain.__code__.co_names and getattr(kind, name, None) is member:
+                found.update(dict.fromkeys(_passed(plain)))
+    return tuple(found)
+
+
+def _passed(function: Callable[..., Any]) -> Iterator[str | None]:
+    """The attributes of ``self`` that a method passes to the checkpoint function."""
+    tree = tree_of_source(function)
+    if tree is None:
+        yield None
+        return
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == FUNCTION and node.args:
+            yield _attribute(node, parents)
+
+
+def _attribute(call: ast.Call, parents: Mapping[ast.AST, ast.AST]) -> str | None:
+    """The attribute of ``self`` behind the first argument of a call: itself, or what the loop around it runs over."""
+    target: ast.expr = call.args[0]
+    if isinstance(target, ast.Attribute) and target.attr in ("__call__", "forward"):
+        target = target.value
+    around = list(_ancestors(call, parents))
+    for child, node in pairwise([call, *around]):
+        if isinstance(node, (ast.If, ast.IfExp)) and not _harmless(node, child, target):
+            return None
+    if not isinstance(target, ast.Name):
+        return _of_self(target)
+    assigned = {
+        node.targets[0].id: node.value
+        for node in ast.walk(around[-1])
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    loops = (_looped(node.target, node.iter, target.id, assigned) for node in around if isinstance(node, ast.For))
+    return next((found for found in loops if found), None)
+
+
+def _ancestors(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> Iterator[ast.AST]:
+    while node in parents:
+        node = parents[node]
+        yield node
+
+
+def _harmless(node: ast.If | ast.IfExp, child: ast.AST, target: ast.expr) -> bool:
+    """Whether ``target`` runs in no other branch of a condition once the model trains and recomputes."""
+    if child is node.test:
+        return True
+    rest = {ast.dump(test) for test in _conjuncts(node.test) if not _plain(test)}
+    if not rest and child is not node.orelse and child not in _listed(node.orelse):
+        return True
+    other = _listed(node.orelse if child is node.body or child in _listed(node.body) else node.body)
+    if len(other) == 1 and isinstance(other[0], ast.If) and rest <= {ast.dump(test) for test in _conjuncts(other[0].test)}:
+        return True
+    used = ast.dump(target).replace("Store()", "Load()")
+    return not any(ast.dump(inner) == used for one in other for inner in ast.walk(one))
+
+
+def _listed(branch: Any) -> list[Any]:
+    return branch if isinstance(branch, list) else [branch]
+
+
+def _conjuncts(test: ast.expr) -> list[ast.expr]:
+    return [part for value in test.values for part in _conjuncts(value)] if _is_and(test) else [test]  # type: ignore[attr-defined]
+
+
+def _is_and(test: ast.expr) -> bool:
+    return isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
+
+
+def _plain(test: ast.expr) -> bool:
+    """Whether a condition only asks whether the model trains or recomputes."""
+    if isinstance(test, ast.Call):
+        test = test.func
+    return isinstance(test, ast.Attribute) and test.attr in FLAGS
+
+
+def _looped(target: ast.expr, over: ast.expr, name: str, assigned: Mapping[str, ast.expr]) -> str | None:
+    """The attribute of ``self`` whose items a loop gives to ``name``, through ``enumerate``, ``zip`` and ``list``."""
+    if isinstance(over, ast.Name) and over.id in assigned:
+        over = assigned[over.id]
+    if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.args:
+        if over.func.id == "list":
+            return _looped(target, over.args[0], name, assigned)
+        if over.func.id == "enumerate" and isinstance(target, ast.Tuple):
+            return _looped(target.elts[1], over.args[0], name, assigned)
+        if over.func.id == "zip" and isinstance(target, ast.Tuple):
+            pairs = zip(target.elts, over.args, strict=False)
+            return next((found for one, other in pairs if (found := _looped(one, other, name, assigned))), None)
+    if not (isinstance(target, ast.Name) and target.id == name):
+        return None
+    if isinstance(over, ast.Subscript):
+        inner, part = _of_self(over.value), ast.unparse(over.slice)
+        return f"{inner}[{part}]" if inner and re.fullmatch(r"-?\d*:-?\d*", part) else None
+    return _of_self(over)
+
+
+def _of_self(node: ast.expr) -> str | None:
+    """The name of an attribute of ``self``."""
+    plain = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return node.attr if plain else None  # type: ignore[attr-defined]
+
+
+def manner(path: str, function: Any) -> tuple[bool, bool] | None:
+    """Whether a checkpoint function is reentrant, and stops early; None if it recomputes nothing.
+
+    Raises:
+        LiveModelError: it chooses what is recomputed, or it does not run a function of one tensor.
+    """
+    options = getattr(function, "keywords", {})
+    if options.get("context_fn") is not None:
+        raise LiveModelError(f"'{path}' is recomputed selectively, which regimes do not describe: {OUT}")
+    try:
+        runs, ends, reentrant = _tried(function)
+    except Exception as error:
+        raise LiveModelError(f"how '{path}' is recomputed is not known ({type(error).__name__}: {error}): {OUT}") from error
+    return (reentrant, ends < runs) if runs > 1 else None
+
+
+def _tried(function: Callable[..., Any]) -> tuple[int, int, bool]:
+    """How often a function of one number begins and ends under ``function``, and whether autograd sees it as one node."""
+    import torch
+
+    begun, ended = [], []
+
+    class Square(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            begun.append(1)
+            found = x * x
+            ended.append(1)
+            return found
+
+    with warnings.catch_warnings(), torch.enable_grad(), torch.autocast("cpu", enabled=False):
+        warnings.simplefilter("ignore")
+        result = function(Square(), torch.ones((), device="cpu", requires_grad=True))
+        reentrant = "CheckpointFunction" in type(result.grad_fn).__name__
+        result.backward()
+    return len(begun), len(ended), reentrant

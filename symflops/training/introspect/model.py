@@ -1,0 +1,285 @@
+"""Estimators of live modules: what a training loop holds, checked parameter by parameter."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.layouts import inputs_of, sets_of
+from symflops.evaluate.parameters import Shape, parameter_differences, trained_of
+from symflops.evaluate.sizes import sizes_of
+from symflops.evaluate.stored import Stored
+from symflops.library.catalog import Catalog
+from symflops.library.lookup import interpreted, stores
+from symflops.support.findings import SpecError
+from symflops.training.introspect.background import Derivation, in_a_line
+from symflops.training.introspect.identity import config_of, identified
+from symflops.training.introspect.regime import is_part, read, stored_regime
+from symflops.training.introspect.tree import LiveModelError, tree_of, unwrapped
+
+LIVE = "live"
+"""The regime that is read off the module."""
+CHECKS = ("raise", "warn")
+LOGGER = logging.getLogger("symflops")
+Parameters = Mapping[str, tuple[Shape, bool]]
+
+
+class LiveModule:
+    """A live module, read: its spec, config and regime.
+
+    Raises:
+        SymflopsError: no spec describes its class, or it has parts that regimes do not describe.
+    """
+
+    def __init__(self, module: Any, spec: str | None = None) -> None:
+        self.root = root = unwrapped(module)
+        self.catalog: Catalog
+        self.catalog, self.name, self.word, self.config = identified(root, spec)
+        self.reading = read(tree_of(root))
+        self.variant, document = self.catalog.of_structure(self.name, self.config)
+        self.stored = Stored(document) if document else None
+        self.sizes = sizes_of(self.stored, self.config) if self.stored else {}
+
+    def regime(self) -> str:
+        """The stored regime that the module is in, else the page that describes it."""
+        stored = self.stored
+        rows = stored.regimes if stored else {}
+        fits = stored if self.variant is not None else None
+        known = {name: self.named(trained_of(fits, name, self.sizes)) for name in rows if fits}
+        name = stored_regime(self.reading, rows, known)
+        if name is not None:
+            return name
+        loops = {row[0] for row in stored.document["all_tensors"] if "*" in row[0]} if stored else set()
+        return self.reading.page(loops, {name for name, (_, trains) in known.get("full", {}).items() if not trains})
+
+    def is_stored(self, regime: str, convention: str) -> bool:
+        """Whether the program of this structure is stored under a regime and a convention."""
+        fits = self.stored if self.variant is not None else None
+        return fits is not None and stores(fits.document, regime, convention)
+
+    def estimator(self, regime: str, convention: str, tell: Callable[[str], object] = LOGGER.info) -> InterpretedEstimator:
+        """The estimator under a regime; it is derived, and cached, if no stored program has it.
+
+        Raises:
+            SymflopsError: the config does not fit, or there is no such regime or convention.
+        """
+        try:
+            return interpreted(self.catalog, self.name, self.config, regime, convention, tell)
+        except SpecError as error:
+            raise LiveModelError(in_a_line(error)) from error
+
+    def named(self, parameters: Parameters) -> dict[str, tuple[Shape, bool]]:
+        """Parameters of a program under the first names that the module has for them."""
+        return {self.reading.tree.aliases.get(name, name): entry for name, entry in parameters.items()}
+
+    def differences(self, derived: Parameters) -> list[str]:
+        """How the module's parameters, and which of them train, differ from derived ones, a line each."""
+        real = self.reading.parameters
+        own, theirs = ({name: shape for name, (shape, _) in side.items()} for side in (real, derived))
+        lines = _lines(parameter_differences(own, theirs, self.reading.tree.aliases))
+        if lines:
+            return lines
+        named = self.named(derived)
+        wrong = [name for name, (_, trains) in real.items() if named[name][1] != trains]
+        return [f"{name} {'trains' if real[name][1] else 'does not train'} in the module alone" for name in wrong]
+
+    def base_differences(self, derived: Parameters) -> list[str]:
+        """How the parameters differ if adapters are left out, whatever trains."""
+        tree = self.reading.tree
+        own = {_plain(name): tree.shapes[name] for name in self.reading.own}
+        aliases = {_plain(name): _plain(first) for name, first in tree.aliases.items()}
+        plain = {_plain(name): shape for name, (shape, _) in derived.items() if not is_part(name)}
+        return _lines(parameter_differences(own, plain, aliases))
+
+    def check_base(self) -> None:
+        """Compare the parameters without adapters with those of a stored program, before any is derived.
+
+        Raises:
+            LiveModelError: they differ.
+        """
+        if self.variant is not None and self.stored is not None:
+            name = next(iter(self.stored.regimes))
+            self._refuse(self.base_differences(trained_of(self.stored, name, self.sizes)))
+
+    def check(self, estimator: InterpretedEstimator, whole: bool = True) -> None:
+        """Compare every parameter with those of an estimator; ``whole``: also adapters and what trains.
+
+        Raises:
+            LiveModelError: they differ; or the module has no config, and no parameter tells a size that FLOPs depend on.
+        """
+        derived = trained_of(estimator.stored, estimator.regime, estimator.sizes)
+        self._refuse(self.differences(derived) if whole else self.base_differences(derived))
+        untold = [] if config_of(self.root) else list(untold_sizes(estimator.stored))
+        if untold:
+            names = ", ".join(f"'{key}'" for key in untold)
+            hint = f"give the module a 'config', a dict such as {{'{untold[0]}': ...}}"
+            raise LiveModelError(f"{self.word} has no config, and no parameter tells {names}, which FLOPs depend on: {hint}")
+
+    def _refuse(self, lines: list[str]) -> None:
+        if lines:
+            more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
+            raise LiveModelError(f"{self.word} is not what '{self.name}' describes: {'; '.join(lines[:3])}{more}")
+
+    def account(self) -> str:
+        """One line: the parameters, adapters and what trains and is recomputed."""
+        return f"{self.word}: {self.reading.count:,} parameters, all accounted for; {self.reading.words}"
+
+    def accounted(self, estimator: InterpretedEstimator, whole: bool, check: str) -> InterpretedEstimator:
+        """The estimator, with the account of the module after a check; ``warn`` turns a difference into a warning.
+
+        Raises:
+            LiveModelError: the module differs, and ``check`` is ``raise``.
+        """
+        try:
+            self.check(estimator, whole)
+            estimator.account = self.account()
+        except LiveModelError as error:
+            if check == "raise":
+                raise
+            estimator.account = f"not accounted for: {error}"
+            warnings.warn(f"symflops: {error}", stacklevel=2)
+        return estimator
+
+
+def of_model(
+    module: Any,
+    *,
+    regime: str = LIVE,
+    convention: str = "symflops",
+    spec: str | None = None,
+    check: str = "raise",
+    log: Callable[[str], object] = LOGGER.info,
+) -> InterpretedEstimator:
+    """The estimator of the model that a training loop holds, after every parameter was compared with the spec's.
+
+    Args:
+        module: The model, bare or wrapped by DDP, FSDP2, torch.compile, Accelerate, DeepSpeed or PEFT.
+        regime: The training regime; ``live`` reads it off the module: what trains, adapters, and what is recomputed.
+        convention: Which work counts.
+        spec: The name of the spec; by default found by the class.
+        check: ``raise``, or ``warn`` for a module that differs from its spec.
+        log: Takes the line that accounts for the parameters; its text is also ``estimator.account``.
+
+    Raises:
+        SymflopsError: no spec describes the model, or it has parts that regimes do not describe, or it differs from its spec.
+    """
+    live = checked_module(module, spec, check)
+    found = live.estimator(live.regime() if regime == LIVE else regime, convention, log)
+    log(live.accounted(found, regime == LIVE, check).account)
+    return found
+
+
+class Reader:
+    """What reads the batches of a model whose program is being derived: its streams and inputs, without moments or FLOPs."""
+
+    def __init__(self, live: LiveModule) -> None:
+        self.stored, self.sizes = live.stored, live.sizes
+        streams = self.stored.streams if self.stored else ()
+        self.streams = {stream.name: stream.optional for stream in streams if stream.given}
+        self.sets = sets_of(self.stored) if self.stored else {}
+
+    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
+        """Stream or index set, layout and width of each argument whose shape holds lengths."""
+        if self.stored is None:
+            return {}
+        settled = self.stored.formulas.settled
+        return inputs_of(self.stored, lambda width: settled(width, self.sizes))
+
+
+class Awaited:
+    """The estimator of a live module that is derived in the background; ``estimator`` reads batches in its place."""
+
+    def __init__(self, live: LiveModule, regime: str, convention: str, whole: bool, check: str) -> None:
+        self.live, self.whole, self.check = live, whole, check
+        self.estimator = Reader(live)
+        self.derivation = Derivation(live.catalog, live.name, live.config, regime, convention)
+
+    def poll(self) -> InterpretedEstimator | None:
+        """The estimator, checked, or None while it is being derived; never waits.
+
+        Raises:
+            SymflopsError: it cannot be derived, or the module differs from it.
+        """
+        document = self.derivation.poll()
+        if document is None:
+            return None
+        stored = Stored(document)
+        regime, convention = next(iter(stored.regimes)), stored.conventions[0]
+        found = InterpretedEstimator(document, self.live.config, regime=regime, convention=convention)
+        found.measured = self.live.catalog.measured(self.live.name)
+        return self.live.accounted(found, self.whole, self.check)
+
+
+def estimators_of(
+    module: Any, regimes: Mapping[str, str], convention: str, spec: str | None, check: str
+) -> dict[str, InterpretedEstimator | Awaited]:
+    """The estimator of a live module per phase, for a loop that must not wait: awaited where none is stored.
+
+    Raises:
+        SymflopsError: as :func:`of_model`.
+    """
+    live = checked_module(module, spec, check)
+    found: dict[str, InterpretedEstimator | Awaited] = {}
+    for phase, word in regimes.items():
+        regime = live.regime() if word == LIVE else word
+        whole = word == LIVE
+        if live.is_stored(regime, convention):
+            found[phase] = live.accounted(live.estimator(regime, convention), whole, check)
+        else:
+            awaited = Awaited(live, regime, convention, whole, check)
+            found[phase] = (awaited.poll() if awaited.derivation.found is not None else None) or awaited
+    return found
+
+
+def untold_sizes(program: Stored) -> Iterator[str]:
+    """The keys of sizes that FLOPs depend on, and no parameter: a window, a capacity, the words that choose a branch."""
+    letters, definitions = program.formulas.letters, {row["letter"]: row["formula"] for row in program.document["definitions"]}
+
+    def closed(found: set[str]) -> set[str]:
+        inner = {letter for name in found & set(definitions) for letter in letters(definitions[name])} - found
+        return closed(found | inner) if inner else found
+
+    rows = program.document["shapes"]
+    shaping = closed(
+        {letter for row in rows for place in (*row["shape"], row["copies"], row["count"]) for letter in letters(place)}
+    )
+    work = [place for row in program.document["cases"] for kind in ("forward", "backward") for _, place in row[kind]]
+    batch = (*program.moments, *program.statistics, *program.inner)
+    places = (*work, *(row["formula"] for row in batch if "formula" in row))
+    spent = {letter for place in places for letter in letters(place)}
+    chosen = {letter for letter, value in program.fixed if not isinstance(value, int) or isinstance(value, bool)}
+    for row in program.document["fields"]:
+        if row["letter"] in (closed(spent) | chosen) - shaping:
+            yield row["keys"][0]
+
+
+def checked_module(module: Any, spec: str | None, check: str) -> LiveModule:
+    """A live module; with ``raise`` its parameters without adapters are compared, before any program is derived.
+
+    Raises:
+        SymflopsError: no spec describes it, or it differs.
+        ValueError: ``check`` is neither ``raise`` nor ``warn``.
+    """
+    if check not in CHECKS:
+        raise ValueError(f"'check' is 'raise' or 'warn', not {check!r}")
+    live = LiveModule(module, spec)
+    if check == "raise":
+        live.check_base()
+    return live
+
+
+def _plain(name: str) -> str:
+    """The name of a parameter without adapters."""
+    return name.replace(".base_layer.", ".")
+
+
+def _lines(found: Mapping[str, Any]) -> list[str]:
+    """Differences of parameters, a line each."""
+    lines = [f"{name} {list(shape)} is not in the spec" for name, shape in found["missing"]]
+    lines += [f"{name} {list(shape)} is not in the module" for name, shape in found["extra"]]
+    return lines + [
+        f"{name} is {list(shape)} in the module, {list(other)} in the spec" for name, shape, other in found["wrong"]
+    ]

@@ -1,0 +1,193 @@
+"""Proves an estimate: the real class of a config, built on the meta device, has the same parameters.
+
+Another process imports the library and builds the class, so that an estimate stays light and nothing in the current folder is
+imported. It runs no code that a config names: ``auto_map`` and files beside a config are ignored. The result is remembered by
+the config and the versions of the libraries.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from symflops.evaluate.classes import class_in, class_name, without_pipeline
+from symflops.library import lookup
+from symflops.library.cache import keep, kept, place
+from symflops.library.catalog import PACKAGE, Catalog
+from symflops.support.digests import digest
+from symflops.support.errors import SymflopsError
+
+LIBRARIES = ("transformers", "diffusers")
+PROVEN, LIMIT = "proven here", 600
+START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from symflops.verify.proof import main; main()"
+OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "DIFFUSERS_OFFLINE": "1"}
+IMPLEMENTATION = ("attn_implementation", "_attn_implementation", "quantization_config", "auto_map")
+"""Fields that choose kernels or code, and no parameter of the plain class."""
+
+
+class ProofError(SymflopsError):
+    """The real class cannot be built, or its parameters are others."""
+
+
+def estimate(
+    config: Any,
+    batch: Mapping[str, Any],
+    *,
+    regime: str = "full",
+    convention: str = "symflops",
+    spec: str | None = None,
+    strict: bool = False,
+    lenient: bool = False,
+    prove: bool = False,
+) -> dict[str, Any]:
+    """Parameters and FLOPs of one step of a model on a batch, as ``symflops estimate --json`` prints them.
+
+    Args:
+        config: The contents of a config.json, a config object, or a path.
+        batch: One entry per item, by stream.
+        regime: What trains.
+        convention: Which work counts.
+        spec: The name of the spec; by default found by the config.
+        strict: Refuse a key of the config that neither the spec nor the class knows.
+        lenient: Let a config that names no class have numbers that nothing reads.
+        prove: Compare every parameter with those of the real class, as :func:`proof` does.
+
+    Raises:
+        SymflopsError: an unknown model, regime, convention or stream, or a config or batch that does not fit; with ``prove``
+            also a class that is not installed, or has other parameters.
+    """
+    given = lookup.config_of(config)
+    catalog, name = (lookup.by_name(spec), spec) if spec else lookup.by_config(given, lenient)
+    model = lookup.interpreted(catalog, name, given, regime, convention, strict=strict)
+    if prove:
+        proof(catalog, name, given)
+        model.proven = True
+    found = lookup.result(model, batch)
+    for note in found["notes"]:
+        lookup.warn(note, 3)
+    return found
+
+
+def proof(catalog: Catalog, name: str, config: Mapping[str, Any]) -> str:
+    """One line about the real class of a config, whose parameters are those of a spec by name and shape.
+
+    Raises:
+        ProofError: the class is of no installed library, cannot be built from the config, or has other parameters.
+    """
+    reference = reference_of(catalog, name, config)
+    package = reference.partition(".")[0]
+    version = installed(package)
+    request = json.dumps({"spec": name, "reference": reference, "config": config}, sort_keys=True, default=str)
+    facts = [request, version, installed("torch"), "masks"]
+    path = place("proofs") / f"{digest(json.dumps(facts))[:32]}.json"
+    known = kept(path)
+    text = known[1] if known else built_elsewhere(request)
+    found: dict[str, Any] = json.loads(text)
+    if known is None:
+        with contextlib.suppress(OSError):
+            keep(path, text)
+    if found["differences"]:
+        lines = found["differences"]
+        more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
+        raise ProofError(f"{reference} {version} is not what '{name}' describes: {'; '.join(lines[:3])}{more}")
+    masks = found.get("masks") and f"; {found['masks']}"
+    return f"{PROVEN}: {reference} {version} has {found['parameters']:,} parameters, all accounted for{masks or ''}"
+
+
+def reference_of(catalog: Catalog, name: str, config: Mapping[str, Any]) -> str:
+    """The class of an installed library that a config names, else the first of the spec.
+
+    Raises:
+        ProofError: the spec names no class of a library.
+    """
+    references = [
+        str(one) for one in catalog.specs[name]["references"] if one.partition(".")[0] in LIBRARIES and ":" not in one
+    ]
+    own = class_in(without_pipeline(config, catalog.specs[name]["pipelines"]))
+    found = [one for one in references if not own or class_name(one) == own]
+    if not found:
+        raise ProofError(
+            f"'{name}' names no class of {' or '.join(LIBRARIES)} that could be built: verify it with 'symflops verify'"
+        )
+    return found[0]
+
+
+def installed(package: str) -> str:
+    """The version of an installed package, which is not imported.
+
+    Raises:
+        ProofError: it is not installed.
+    """
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        raise ProofError(f"a proof needs {package}: pip install symflops[verify]") from None
+
+
+def built_elsewhere(request: str) -> str:
+    """What another process says of a class.
+
+    Raises:
+        ProofError: it cannot build the class.
+    """
+    words = [sys.executable, "-I", "-c", START, str(Path(PACKAGE).parent)]
+    try:
+        done = subprocess.run(
+            words, input=request.encode(), capture_output=True, timeout=LIMIT, env={**os.environ, **OFFLINE}, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ProofError(f"building the class takes more than {LIMIT} seconds") from None
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise ProofError(said[-1] if said else "the class cannot be built")
+    return done.stdout.decode()
+
+
+def main(compare: Callable[[str, str, dict[str, Any]], dict[str, Any]]) -> None:
+    """``compare`` the class that standard input names with its spec, and print the result as JSON."""
+    import warnings
+
+    warnings.simplefilter("ignore")
+    given = json.loads(sys.stdin.read())
+    try:
+        found = compare(given["spec"], given["reference"], given["config"])
+    except Exception as error:
+        words = " ".join(str(error).split())
+        print(words if isinstance(error, SymflopsError) else f"{type(error).__name__}: {words}", file=sys.stderr)
+        raise SystemExit(1) from None
+    sys.__stdout__.write(json.dumps(found))  # type: ignore[union-attr]
+
+
+def compared(name: str, reference: str, config: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of the real class, and how they differ from those of a spec."""
+    from symflops.evaluate.parameters import trained_of
+    from symflops.training.introspect.model import LiveModule
+
+    with contextlib.redirect_stdout(sys.stderr):
+        live = LiveModule(built(reference, config), name)
+        model = lookup.interpreted(lookup.by_name(name), name, config, tell=lambda text: None)
+        lines = live.base_differences(trained_of(model.stored, model.regime, model.sizes))
+    return {"parameters": live.reading.count, "differences": lines}
+
+
+def built(reference: str, config: Mapping[str, Any]) -> Any:
+    """The real model on the meta device, from the library's own class."""
+    import torch
+
+    package, _, path = reference.partition(".")
+    kind: Any = importlib.import_module(package)
+    for word in path.split("."):
+        kind = getattr(kind, word)
+    plain = {key: value for key, value in config.items() if key not in IMPLEMENTATION}
+    with torch.device("meta"):
+        if getattr(kind, "config_class", None) is not None:
+            return kind(kind.config_class.from_dict(plain))
+        return kind.from_config(plain)

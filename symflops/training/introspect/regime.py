@@ -1,0 +1,232 @@
+"""The regime that a live module is in: what trains, its adapters, and what it recomputes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from symflops.evaluate.parameters import Shape
+from symflops.training.introspect.checkpoints import Recomputed, outermost, recomputed
+from symflops.training.introspect.spelling import spelled
+from symflops.training.introspect.tree import Tree, active_adapters, is_lora, makes_leaf
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """An adapter beside one module."""
+
+    path: str
+    name: str
+    kind: str
+    rank: int
+    dropout: bool
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a live module says about its training: every parameter with its shape and whether it trains, and the rest."""
+
+    tree: Tree
+    adapters: tuple[Beside, ...]
+    recomputed: Recomputed | None
+    forced: tuple[str, ...]
+    spared: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> dict[str, tuple[Shape, bool]]:
+        """Shape and training of every parameter that runs, adapters included."""
+        return {name: (self.tree.shapes[name], trains) for name, trains in self.tree.trains.items()}
+
+    @property
+    def own(self) -> list[str]:
+        """The names of parameters that belong to no adapter."""
+        parts = {f"{one.path}.lora_{part}.{one.name}" for one in self.adapters for part in ("A", "B", "magnitude_vector")}
+        return [name for name in self.tree.parameters if name.rpartition(".")[0] not in parts]
+
+    @property
+    def count(self) -> int:
+        """Elements of the model's parameters without adapters."""
+        return sum(prod(self.tree.shapes[name]) for name in self.own)
+
+    @property
+    def drops(self) -> bool:
+        """Whether dropout saves masks, so that recomputation may stop later than a spec says."""
+        shares = (
+            value for module in self.tree.modules.values() for name, value in vars(module).items() if is_share(module, name)
+        )
+        return any(isinstance(value, float) and value > 0 for value in shares)
+
+    @property
+    def skips(self) -> bool:
+        """Whether the model leaves layers out at random while it trains."""
+        holders = [held for module in self.tree.modules.values() for held in (module, getattr(module, "config", None))]
+        values = ((name, value) for held in holders for name, value in getattr(held, "__dict__", {}).items())
+        return any(is_layer_share(name) and isinstance(value, float) and value > 0 for name, value in values)
+
+    @property
+    def words(self) -> str:
+        """Adapters, what trains and what is recomputed, in words."""
+        kinds: dict[str, int] = {}
+        for one in self.adapters:
+            label = f"{'DoRA' if one.kind == 'dora' else 'LoRA'} r={one.rank}"
+            kinds[label] = kinds.get(label, 0) + 1
+        found = [f"{label} on {count} module{'s' * (count > 1)}" for label, count in kinds.items()]
+        trained = sum(prod(shape) for shape, trains in self.parameters.values() if trains)
+        everything = all(trains for _, trains in self.parameters.values())
+        found.append("all train" if everything else f"{trained:,} train" if trained else "none train")
+        if self.recomputed:
+            least = self.recomputed.early_stop and self.drops
+            words = ", reentrant" * self.recomputed.reentrant or ", with dropout at least" * least
+            found.append(f"{len(self.recomputed.groups)} modules are recomputed{words}")
+        if self.skips:
+            found.append("layers that layerdrop leaves out at random count all the same")
+        if self.tree.idle:
+            found.append(f"{self.tree.idle:,} in adapters that do not run")
+        if self.tree.packed:
+            found.append(f"{self.tree.packed} weights are quantised, their work counts as that of plain ones")
+        return "; ".join(found)
+
+    def page(self, loops: Collection[str], fixed: Collection[str]) -> str:
+        """The regime as the JSON text of a page.
+
+        ``loops`` are names of parameters with ``*`` for the indices of repeats, ``fixed`` parameters that never train.
+        """
+        inner = self._with_bases(loops)
+        found: dict[str, Any] = {"name": "live", **self._training(inner, fixed)}
+        if self.adapters:
+            found["adapters"] = list(self._adapters(loops))
+        if self.recomputed:
+            modules = {path for path in self.tree.modules if path} | set(self.recomputed.groups)
+            depths = {group.count(".") for group in self.recomputed.groups}
+            level = [path for path in modules if path.count(".") in depths]
+            groups = spelled(set(self.recomputed.groups), sorted(level), _prefixes(loops))
+            found["recompute"] = {
+                "groups": groups, "early_stop": self.recomputed.early_stop, "reentrant": self.recomputed.reentrant,
+            }  # fmt: skip
+        if self.forced:
+            found["force_grad"] = list(self.forced)
+        if self.spared:
+            found["no_force_grad"] = list(self.spared)
+        return json.dumps(found, separators=(",", ":"))
+
+    def _with_bases(self, loops: Collection[str]) -> set[str]:
+        """The names of ``loops``, also as those of bases of adapters."""
+        found = set(loops)
+        for name in loops:
+            path, _, own = name.rpartition(".")
+            found.add(f"{path}.base_layer.{own}")
+        return found
+
+    def _training(self, loops: Collection[str], fixed: Collection[str]) -> dict[str, list[str]]:
+        """The fields ``train`` and ``freeze``, the shorter way round."""
+        trains, own = self.tree.trains, self.own
+        free = [name for name in own if name not in fixed]
+        trained = {name for name in free if trains[name]}
+        train = spelled(trained, own, loops) if trained and trained != set(free) else ["*"] * bool(trained)
+        frozen = {name for name in free if not trains[name]}
+        freeze = spelled(frozen, own, loops) if trained and frozen else []
+        if freeze and len(freeze) < len(train):
+            train = ["*"]
+        else:
+            freeze = []
+        rest = [name for name in self.tree.parameters if name not in set(own)]
+        idle = {name for name in rest if not trains[name]}
+        freeze += spelled(idle, self.tree.parameters, ()) if idle else []
+        return {"train": train, "freeze": freeze}
+
+    def _adapters(self, loops: Collection[str]) -> Iterator[dict[str, Any]]:
+        """The adapters, those of one name, kind and rank together."""
+        kinds: dict[tuple[str, str, int, bool], set[str]] = {}
+        for one in self.adapters:
+            kinds.setdefault((one.name, one.kind, one.rank, one.dropout), set()).add(one.path)
+        modules = [path for path, module in self.tree.modules.items() if is_lora(module) or has_weights(module)]
+        outer = sorted({path.removesuffix(".base_layer") for path in modules if not is_part(path)})
+        paths = {name.rpartition(".")[0] for name in loops}
+        for (name, kind, rank, dropout), targets in kinds.items():
+            yield {
+                "kind": kind, "rank": rank, "targets": spelled(targets, outer, paths),
+                "names": ["base_layer", f"lora_A.{name}", f"lora_B.{name}"], "dropout": dropout,
+            }  # fmt: skip
+
+
+def read(tree: Tree) -> Reading:
+    """The regime of a model.
+
+    Raises:
+        LiveModelError: it has parts that regimes do not describe.
+    """
+    adapters = [one for path, module in tree.modules.items() if is_lora(module) for one in _beside(path, module)]
+    spared = tuple(path for path, module in tree.modules.items() if makes_leaf(module) is False)
+    return Reading(tree, tuple(adapters), recomputed(tree), tuple(_forced(tree)), spared)
+
+
+def _beside(path: str, module: Any) -> Iterator[Beside]:
+    """The adapters of one module that run."""
+    for name in active_adapters(module, path):
+        is_dora = name in getattr(module, "lora_variant", {}) or bool(getattr(module, "use_dora", {}).get(name))
+        dropped = type(module.lora_dropout[name]).__name__ != "Identity"
+        yield Beside(path, name, "dora" if is_dora else "lora", int(module.r[name]), dropped and is_dora)
+
+
+def _forced(tree: Tree) -> Iterator[str]:
+    """Modules that make a tensor need a gradient: what they read, or by a hook their result, which needs none anyway."""
+    for path, module in tree.modules.items():
+        if makes_leaf(module):
+            yield path
+            continue
+        names = [getattr(hook, "__qualname__", "") for hook in module._forward_hooks.values()]
+        if any("require_grad" in name for name in names) and not any(p.requires_grad for p in module.parameters()):
+            yield path
+
+
+def is_share(module: Any, name: str) -> bool:
+    """Whether an attribute is the share that a module drops out."""
+    return "dropout" in name or (name == "p" and "Dropout" in type(module).__name__)
+
+
+def is_layer_share(name: str) -> bool:
+    """Whether an attribute is the share of layers that are left out at random."""
+    return name.replace("_", "").endswith("layerdrop")
+
+
+def has_weights(module: Any) -> bool:
+    """Whether a module has parameters of its own."""
+    return any(tensor is not None for tensor in module._parameters.values())
+
+
+def is_part(path: str) -> bool:
+    """Whether a path lies inside of an adapter."""
+    return any(word.startswith("lora_") for word in path.split("."))
+
+
+def _prefixes(names: Collection[str]) -> set[str]:
+    """Every module path above ``names``."""
+    return {".".join(words[:end]) for words in (name.split(".") for name in names) for end in range(1, len(words))}
+
+
+def stored_regime(reading: Reading, rows: Mapping[str, Mapping[str, Any]], known: Mapping[str, dict[str, Any]]) -> str | None:
+    """The name of the stored regime that a live module is in; ``known`` are its parameters under each regime.
+
+    ``rows`` are the stored regimes. A regime that recomputes must recompute the same modules in the same way.
+    """
+    if reading.forced or reading.spared:
+        return None
+    for name, parameters in known.items():
+        given = rows[name].get("recompute")
+        if parameters == reading.parameters and _recomputes(reading, given):
+            return name
+    return None
+
+
+def _recomputes(reading: Reading, given: Mapping[str, Any] | None) -> bool:
+    """Whether a stored regime recomputes what a live module does."""
+    real = reading.recomputed
+    if given is None or real is None:
+        return given is None and real is None
+    if given.get("reentrant", False) != real.reentrant or given.get("early_stop", True) != real.early_stop:
+        return False
+    plain = not given.get("attention_only", False)
+    return plain and set(outermost(reading.tree.modules, given["groups"])) == set(real.groups)

@@ -1,0 +1,270 @@
+"""The modules and parameters of a live model under the names of its own class, whatever wraps them.
+
+Wrappers of compilers, sharding and checkpointing disappear from paths. Of PEFT's wrappers the part remains that runs: the
+active copy of a saved module, and a base layer with its active adapters; what is switched off is ``idle``. No data is touched.
+Some modules make a tensor need a gradient while they run, as the first convolution of Wav2Vec2 does.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from symflops.support.errors import SymflopsError
+
+TRANSPARENT = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+"""Children that stand for their parent: those of torch.compile, FSDP1 and torch's checkpoint wrapper."""
+PACKED = ("Params4bit", "Int8Params")
+"""Parameters that are stored in another shape than that of their module."""
+
+NAMES = frozenset({"requires_grad", "requires_grad_"})
+
+
+class LiveModelError(SymflopsError):
+    """A live module that cannot be read, or that differs from what its spec says."""
+
+
+@dataclass
+class Tree:
+    """Modules by path, parameters and their shapes by their first name, and for every name of a parameter its first name.
+
+    ``checkpoints`` are torch's checkpoint wrappers by the path of what they wrap. ``idle`` are elements that do not run,
+    ``packed`` the number of quantised parameters whose shape is that of their module.
+    """
+
+    modules: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    checkpoints: dict[str, Any] = field(default_factory=dict)
+    idle: int = 0
+    packed: int = 0
+
+    @property
+    def trains(self) -> dict[str, bool]:
+        """Whether each parameter trains."""
+        return {name: bool(tensor.requires_grad) for name, tensor in self.parameters.items()}
+
+
+def unwrapped(module: Any) -> Any:
+    """The model inside the wrappers of DDP, FSDP, torch.compile, DeepSpeed and PEFT.
+
+    Raises:
+        LiveModelError: a wrapper has parameters of its own, such as the virtual tokens of prompt tuning.
+    """
+    while True:
+        children = getattr(module, "_modules", None)
+        if children is None:
+            raise LiveModelError(f"{type(module).__name__} is no torch module: give the model that the loop trains")
+        name = next((name for name in (*TRANSPARENT, *wrapper_children(module)) if children.get(name) is not None), None)
+        if name is None:
+            return module
+        inner = children[name]
+        own = {id(tensor) for tensor in module.parameters()} - {id(tensor) for tensor in inner.parameters()}
+        if own:
+            raise LiveModelError(f"{type(module).__name__} adds {len(own)} parameters to the model: no spec describes them")
+        module = inner
+
+
+def wrapper_children(module: Any) -> tuple[str, ...]:
+    """The names under which a module may hold the model that it wraps."""
+    packages = [kind.__module__.partition(".")[0] for kind in type(module).__mro__]
+    if "peft" in packages:
+        return ("base_model", "model")
+    wraps = packages[0] == "torch" or type(module).__name__.endswith("Engine")
+    return ("module",) if wraps else ()
+
+
+def tree_of(root: Any) -> Tree:
+    """The modules and parameters of a model.
+
+    Raises:
+        LiveModelError: an adapter of another kind than LoRA and DoRA, or parameters that are flattened.
+    """
+    tree = Tree()
+    first: dict[int, str] = {}
+    for path, module in _walk(root, "", tree):
+        tree.modules[path] = module
+        for own, tensor in module._parameters.items():
+            if tensor is None:
+                continue
+            if own in ("_flat_param", "flat_param"):
+                raise LiveModelError(
+                    "FSDP1 has flattened the parameters: read the module before it is wrapped, or use fully_shard"
+                )
+            name = f"{path}.{own}" if path else own
+            tree.aliases[name] = first.setdefault(id(tensor), name)
+            if tree.aliases[name] == name:
+                tree.parameters[name] = tensor
+                tree.shapes[name] = shape_of(tensor, module)
+                tree.packed += type(tensor).__name__ in PACKED
+    return tree
+
+
+def shape_of(tensor: Any, module: Any) -> tuple[int, ...]:
+    """The shape of a whole parameter: DTensors have it, ZeRO-3 and packed ones keep it elsewhere."""
+    shape = getattr(tensor, "ds_shape", None)
+    if shape is None and type(tensor).__name__ in PACKED:
+        shape = (module.out_features, module.in_features)
+    return tuple(int(size) for size in (tensor.shape if shape is None else shape))
+
+
+def _walk(module: Any, path: str, tree: Tree) -> Iterator[tuple[str, Any]]:
+    """Every module that runs, parents first, by its path without wrappers."""
+    children: Mapping[str, Any] = {name: child for name, child in module._modules.items() if child is not None}
+    inner = next((children[name] for name in TRANSPARENT if name in children), None)
+    if inner is not None:
+        if is_checkpoint(module):
+            tree.checkpoints[path] = module
+        yield from _walk(inner, path, tree)
+        return
+    if is_saved(module):
+        chosen = saved_copy(module)
+        tree.idle += elements(module) - elements(chosen)
+        yield from _walk(chosen, path, tree)
+        return
+    if is_lora(module):
+        active = active_adapters(module, path)
+        kept = {f"{part}.{name}" for part in ADAPTER_PARTS for name in active if name in children.get(part, ())}
+        tree.idle += elements(module) - elements(module.base_layer)
+        if not active:
+            yield from _walk(module.base_layer, path, tree)
+            return
+        yield path, module
+        yield from _walk(module.base_layer, f"{path}.base_layer", tree)
+        for name in sorted(kept):
+            part, _, adapter = name.partition(".")
+            tree.idle -= elements(children[part][adapter])
+            yield from _walk(children[part][adapter], f"{path}.{name}", tree)
+        return
+    refuse_other_adapters(module, path)
+    yield path, module
+    for name, child in children.items():
+        yield from _walk(child, f"{path}.{name}" if path else name, tree)
+
+
+ADAPTER_PARTS = ("lora_A", "lora_B", "lora_magnitude_vector")
+
+
+def elements(module: Any) -> int:
+    """The elements of a module's parameters."""
+    own = ((tensor, inner) for inner in module.modules() for tensor in inner._parameters.values())
+    return sum(prod(shape_of(tensor, inner)) for tensor, inner in own if tensor is not None)
+
+
+def is_checkpoint(module: Any) -> bool:
+    """Whether a module is torch's ``checkpoint_wrapper``."""
+    return callable(getattr(module, "checkpoint_fn", None))
+
+
+def is_saved(module: Any) -> Any:
+    """Whether a module is PEFT's wrapper of a module that is trained as a whole (``modules_to_save``)."""
+    return {"original_module", "modules_to_save"} <= module._modules.keys()
+
+
+def saved_copy(module: Any) -> Any:
+    """The copy of a saved module that runs."""
+    copies = module.modules_to_save
+    active = [name for name in module.active_adapters if name in copies]
+    return module.original_module if module.disable_adapters or not active else copies[active[0]]
+
+
+def is_lora(module: Any) -> Any:
+    """Whether a module is a layer of PEFT with LoRA beside it."""
+    return {"base_layer", "lora_A", "lora_B"} <= module._modules.keys()
+
+
+def active_adapters(module: Any, path: str) -> list[str]:
+    """The adapters of a LoRA layer that run, in order; none if they are merged or disabled.
+
+    Raises:
+        LiveModelError: a layer or a variant of LoRA that regimes do not describe.
+    """
+    if module.disable_adapters or module.merged:
+        return []
+    kind = type(module).__name__
+    active = [name for name in module.active_adapters if name in module.lora_A]
+    others = [name for name in module.active_adapters if name in getattr(module, "lora_embedding_A", ())]
+    if others or not (kind.endswith("Linear") or kind.startswith(("Linear", "Conv1d", "Conv2d", "Conv3d"))):
+        raise LiveModelError(f"'{path}' has LoRA of the kind {kind}: regimes describe it beside linears and convolutions")
+    for name in active:
+        variant = type(getattr(module, "lora_variant", {}).get(name)).__name__
+        if not variant.startswith(("NoneType", "Dora")):
+            raise LiveModelError(f"'{path}' has a LoRA variant that regimes do not describe: {variant}")
+    return active
+
+
+def refuse_other_adapters(module: Any, path: str) -> None:
+    """Refuse a layer of PEFT that is no LoRA.
+
+    Raises:
+        LiveModelError: it is one.
+    """
+    names = {kind.__name__ for kind in type(module).__mro__}
+    if names & {"BaseTunerLayer", "AuxiliaryTrainingWrapper"}:
+        words = f"{type(module).__module__}.{type(module).__name__}"
+        raise LiveModelError(f"'{path}' is a {words}: only LoRA, DoRA and modules_to_save can be read off a module")
+
+
+def makes_leaf(module: Any) -> bool | None:
+    """Whether ``forward`` sets ``requires_grad`` of a tensor once the module trains, by attributes of the module alone.
+
+    None if no attributes make the class do that.
+
+    Where a condition asks for more than attributes, such as which arguments there are, what is set is no input of the module.
+    """
+    kind: Any = type(module)
+    settings = _settings(kind)
+    wanted = any(all(name == "training" or getattr(module, name, False) for name in names) for names in settings)
+    return wanted if settings else None
+
+
+@lru_cache(maxsize=1024)
+def _settings(kind: type) -> tuple[tuple[str, ...], ...]:
+    """Per assignment of ``requires_grad = True`` in ``forward``, the attributes that must be true."""
+    forward = getattr(kind, "forward", None)
+    plain: Any = inspect.unwrap(forward) if inspect.isfunction(forward) else None
+    if plain is None or not NAMES.intersection(plain.__code__.co_names) or plain.__module__.startswith("torch."):
+        return ()
+    match tree_of_source(plain):
+        case ast.Module(body=[ast.FunctionDef(body=body)]):
+            return tuple(_found(body, ()))
+    return ()
+
+
+def tree_of_source(function: Any) -> ast.Module | None:
+    """The syntax tree of a function, None if its source is not there."""
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+
+
+def _found(body: list[ast.stmt], names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for statement in body:
+        match statement:
+            case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=ast.Constant(value=True)):
+                yield names
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="requires_grad_"), args=[] | [ast.Constant(value=True)])):
+                yield names
+            case ast.If(test=test, body=inner):
+                asked = _attributes(test)
+                if asked is not None:
+                    yield from _found(inner, (*names, *asked))
+
+
+def _attributes(test: ast.expr) -> tuple[str, ...] | None:
+    """The attributes of ``self`` that a condition asks for, all of which must be true; None if it asks for anything else."""
+    match test:
+        case ast.Attribute(value=ast.Name(id="self"), attr=name):
+            return (name,)
+        case ast.BoolOp(op=ast.And(), values=values):
+            parts = [_attributes(value) for value in values]
+            return None if None in parts else tuple(name for part in parts if part is not None for name in part)
+    return None

@@ -1,0 +1,244 @@
+"""Sums of moments over micro-batches: on the host as ints, on a device as one vector of int64.
+
+Adding never waits for a device: it reads no value and selects by no mask. Lengths on a device are kept, and summed when a step
+is read, which costs one ``all_reduce`` of the vector over the data-parallel group and one read. Each sum has two halves of 32
+bits, so that no number of tokens overflows it. A length whose own terms would overflow is counted as a fault, which the read
+reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from math import prod
+from operator import add
+from typing import Any
+
+from symflops.evaluate.boundaries import LengthError, at_hand
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.lengths import Lengths, of_any
+from symflops.evaluate.typical import example_of
+from symflops.support.errors import SymflopsError
+from symflops.training.meter.layout import Layout, check_padding, entries_of, tokens
+from symflops.training.meter.on_device import HALF, LOW, DeviceSums, Kept
+from symflops.training.meter.processes import distributed_of, reduced
+from symflops.training.meter.types import Sums
+
+PLAIN = (list, tuple, int)
+
+
+class Accumulator:
+    """Sums of moments over the micro-batches of a step, for one estimator.
+
+    Lengths on the host, CPU tensors among them, are summed at once. Those given as tensors of another device are summed on
+    ``device``, by default that of the first such tensor; they must not change until the step is read. If a model has moments of
+    a batch as a whole (``whole``), each micro-batch's lengths are needed on the host, so lengths on a device are waited for.
+    """
+
+    def __init__(self, estimator: InterpretedEstimator, device: Any = None) -> None:
+        self.layout = Layout(estimator)
+        self.implied: tuple[str, ...] = tuple(getattr(estimator, "implied", ()))
+        self.example = partial(example_of, estimator)
+        self.moments = estimator.moments
+        self.needed = tuple(name for name, optional in estimator.streams.items() if not optional)
+        self.whole = estimator.whole
+        self.device = device
+        self._device = DeviceSums(self.layout, device)
+        self.reset()
+
+    def reset(self) -> None:
+        """Start a step."""
+        self._host = ([0] * self.layout.width, [0] * self.layout.width)
+        self._device.reset()
+
+    def alone(self, name: str) -> bool:
+        """Whether a stream alone has the items of its index set, so that a batch may have none of them."""
+        return self.layout.alone(name)
+
+    def spoil(self) -> None:
+        """Count a fault: a batch that could not be read, so that the sums of this step are incomplete."""
+        self._host[0][-1] += 1
+
+    def add(self, times: int = 1, **streams: Any) -> None:
+        """Add one micro-batch.
+
+        Args:
+            times: How often it runs.
+            streams: The lengths of each stream: ``Lengths``, or anything that the estimator's ``moments`` takes.
+
+        Raises:
+            LengthError: an unknown or missing stream, or streams of one index set with different numbers of items.
+            ValueError: lengths on the host that are negative, or that do not divide as the model divides them.
+        """
+        plain = self._plain(streams)
+        found = [plain] if plain is not None else self._sides(self._batch(streams), times)
+        for side, vector in enumerate((*found, *found)[:2]):
+            mine = self._host[side]
+            for position, value in enumerate(vector):
+                mine[position] += value * times
+
+    def _plain(self, streams: Mapping[str, Any]) -> list[int] | None:
+        """The vector of lists and arrays of every stream, as the estimator takes them; None for anything else, or a mistake."""
+        if self.whole or len(streams) != len(self.layout.streams):
+            return None
+        batch = {name: given if type(given) in PLAIN else at_hand(given) for name, given in streams.items()}
+        if not all(type(given) in PLAIN or type(given).__name__ == "ndarray" for given in batch.values()):
+            return None
+        try:
+            return self._summed(batch)
+        except (ValueError, TypeError, SymflopsError):
+            return None
+
+    def _summed(self, batch: Mapping[str, Any], padded: Mapping[str, Any] | None = None) -> list[int]:
+        """The vector of a batch of all streams as the estimator takes them, and which it takes beside ``padded``."""
+        lists = [name for name, given in batch.items() if padded and not isinstance(given, int)]
+        sides = {name: {"lengths": batch[name], "padded": (padded or {})[name]} for name in lists}
+        found = list(self.moments(**{**batch, **sides}).as_dict().values())
+        for name, axes, row in self.layout.tokens:
+            found.append(tokens(batch[name], axes) if row is None else found[row])
+        found.append(0)
+        return found
+
+    def _batch(self, streams: Mapping[str, Any]) -> dict[str, Lengths]:
+        try:
+            self._check_names(streams)
+            return self._lengths(streams)
+        except LengthError as error:
+            example = self.example()
+            raise LengthError(f"{error}; e.g. {example}" if example else str(error)) from None
+
+    def _lengths(self, streams: Mapping[str, Any]) -> dict[str, Lengths]:
+        found: dict[str, Lengths] = {}
+        for members in self.layout.sets.values():
+            given = {name: of_any(streams[name], axes, name) for name, axes, _ in members if streams.get(name) is not None}
+            counts = {name: entry.count for name, entry in given.items()}
+            if len(set(counts.values())) > 1:
+                listed = ", ".join(f"'{name}' has {count}" for name, count in counts.items())
+                raise LengthError(f"streams have different numbers of items: {listed}")
+            count = max(counts.values(), default=0)
+            for name, axes, absent in members:
+                found[name] = given.get(name) or Lengths((absent,) * (len(axes) or 1), count)
+        return found
+
+    def _check_names(self, streams: Mapping[str, Any]) -> None:
+        unknown = [name for name in streams if name not in self.layout.streams]
+        if unknown:
+            raise LengthError(f"the model has no stream '{unknown[0]}'; it has {', '.join(self.layout.streams)}")
+        missing = [name for name in self.needed if streams.get(name) is None]
+        if missing:
+            raise LengthError(f"the batch lacks the stream '{missing[0]}'")
+
+    def _sides(self, batch: Mapping[str, Lengths], times: int) -> list[list[int]]:
+        """The vectors of a batch on the host, of real lengths and of padded ones that differ; what is on a device is kept."""
+        marks: dict[str, Any] = {}
+        counts: dict[str, int] = {}
+        real: list[Any] = []
+        padded: list[Any] = []
+        for items, members in self.layout.sets.items():
+            marks[items] = next((batch[name].real for name, _, _ in members if batch[name].real is not None), None)
+            counts[items] = batch[members[0][0]].count if members else 0
+            for name, _, _ in members:
+                real += batch[name].axes
+                padded += batch[name].padded or batch[name].axes
+        differ = any(one is not two for one, two in zip(real, padded, strict=True))
+        if not self.whole:
+            real, padded = [at_hand(column) for column in real], [at_hand(column) for column in padded]
+            like = next((column for column in (*padded, *real) if hasattr(column, "unsqueeze")), None)
+            if like is not None:
+                self._keep(Kept(tuple(real), tuple(padded) if differ else None, marks, counts), like.device, times)
+                return [[0] * self.layout.width]
+        check_padding(self.layout.by_stream(real), self.layout.by_stream(padded))
+        found = [self._on_host(columns, padded, marks, counts) for columns in ((real, padded) if differ else (real,))]
+        for row in self.layout.always if differ else ():
+            found[0][row] = found[1][row]
+        return found
+
+    def _keep(self, batch: Kept, device: Any, times: int) -> None:
+        """Keep a batch for its device."""
+        if self.device is None:
+            self.device = self._device.device = device
+        real, padded = (None if one is None else tuple(map(self._tensor, one)) for one in (batch.real, batch.padded))
+        marks = {items: self._tensor(mark) for items, mark in batch.marks.items()}
+        self._device.add(Kept(real or (), padded, marks, batch.counts), times)
+
+    def _tensor(self, column: Any) -> Any:
+        if column is None or isinstance(column, int):
+            return column
+        import torch
+
+        return (column if hasattr(column, "unsqueeze") else torch.as_tensor(column, dtype=torch.int64)).to(self.device)
+
+    def _on_host(
+        self, columns: Sequence[Any], padded: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int]
+    ) -> list[int]:
+        """The vector of lists, arrays and ints; exact for any size. Items of length 0 alone run on what is ``padded``."""
+        if not self.whole and all(counts.values()) and all(isinstance(column, int) and column >= 0 for column in columns):
+            return self._of_equal_items(columns, counts)
+
+        def entries(columns: Sequence[Any]) -> dict[str, Any]:
+            rows = self.layout.by_stream(columns)
+            return {name: entries_of(mine, axes, counts[items], marks[items]) for items, name, axes, mine in rows}
+
+        empty = not all(isinstance(column, int) or any(column) for column in columns)
+        return self._summed(entries(columns), entries(padded) if empty else None)
+
+    def _of_equal_items(self, columns: Sequence[int], counts: Mapping[str, int]) -> list[int]:
+        """The vector of streams whose items all have the same lengths: the terms of one item, times their number."""
+        layout = self.layout
+        if any(left < 1 for _, left in layout.inner_lengths(*columns)):
+            one = {name: entries_of(mine, axes, 1, None) for _, name, axes, mine in layout.by_stream(columns)}
+            self.moments(**one)  # says which length is too short
+        if any(layout.rests(*columns)):
+            raise LengthError("a length of the batch does not divide as the model divides it")
+        terms = zip(layout.terms(*columns), layout.moment_sets, strict=True)
+        sizes = [prod(mine) * counts[items] if axes else 0 for items, _, axes, mine in layout.by_stream(columns)]
+        return [*(int(term) * counts.get(items, 1) for term, items in terms), *sizes, 0]
+
+    def vector(self) -> Any:
+        """The sums of this step so far as one tensor of int64: (real and padded, rows, low and high half)."""
+        import torch
+
+        self._fold()
+        rows = [[(value & LOW, value >> HALF) for value in side] for side in self._host]
+        host = torch.tensor(rows, dtype=torch.int64, device=self.device)
+        return host if self._device.sums is None else host + self._device.sums
+
+    def _fold(self) -> None:
+        """Sum what is kept for a device."""
+        device = self._device
+        device.fold()
+        for mine, theirs in zip(self._host, device.host, strict=True):
+            mine[:] = map(add, mine, theirs)
+            theirs[:] = [0] * len(theirs)
+
+    def read(self, group: Any = None, reduce: bool = True) -> Sums:
+        """Sum over the data-parallel ``group`` (all processes by default), read once, and start the next step.
+
+        Every process of the group must call it, even without micro-batches, with an estimator of the same model. Without
+        torch.distributed, or with ``reduce=False``, the sums are those of this process.
+        """
+        distributed = distributed_of() if reduce else None
+        self._fold()
+        if distributed is None and self._device.sums is None:
+            found = [number for side in self._host for value in side for number in (value & LOW, value >> HALF)]
+        else:
+            vector = self.vector() if distributed is None else reduced(distributed, self.vector(), group)
+            found = vector.flatten().tolist()
+        self.reset()
+        return self.decoded(found)
+
+    def decoded(self, numbers: Sequence[int]) -> Sums:
+        """The sums in the numbers of a vector."""
+        whole = [low + (high << HALF) for low, high in zip(numbers[::2], numbers[1::2], strict=True)]
+        real, padded = whole[: self.layout.width], whole[self.layout.width :]
+        moments = len(self.layout.moment_sets)
+        return Sums(tuple(real[:moments]), tuple(padded[:moments]), tuple(real[moments:-1]), real[-1] + padded[-1])
+
+    def absorb(self, other: Accumulator) -> None:
+        """Take over the sums of another accumulator of the same estimator, which starts anew."""
+        other._fold()
+        for mine, theirs in zip(self._host, other._host, strict=True):
+            mine[:] = map(add, mine, theirs)
+        if other._device.sums is not None:
+            self._device.absorb(other._device.sums)
+        other.reset()

@@ -1,0 +1,162 @@
+"""The FLOPs of a training loop: batches per phase, summed over the processes of a group, and counts that survive a restart."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Unpack
+
+from symflops.training.meter.batches import streams_of
+from symflops.training.meter.phases import Phase
+from symflops.training.meter.processes import is_zero
+from symflops.training.meter.together import State, sums_of_all
+from symflops.training.meter.types import BatchOptions, Sums
+
+
+class Counts:
+    """Counts the FLOPs of phases; what a process cannot count is told, and stops no job."""
+
+    def __init__(self, phases: dict[str, Phase], scope: str, group: Any, log: Callable[[str], object]) -> None:
+        self.phases, self.scope, self.group, self.log = phases, scope, group, log
+        self.flops = self.executed = self.steps = 0
+        self._warned: set[str] = set()
+        self._current = next(iter(phases), "")
+        self._unread, self._broken = 0, False
+
+    def add(self, *, passes: int = 1, timesteps: int = 1, phase: str | None = None, **streams: Any) -> None:
+        """Add a micro-batch, without waiting for a device.
+
+        Args:
+            passes: Forward passes per denoising step (two with classifier-free guidance).
+            timesteps: Denoising steps.
+            phase: The phase; by default the current one.
+            streams: The lengths of each stream, in any form that an accumulator takes.
+        """
+        name = self._current if phase is None else phase
+        found = self.phases.get(name)
+        if found is None:
+            self._unread += not self.phases
+            if self.phases:
+                self._warn(f"no MFU of phase '{name}': the meter has {', '.join(map(repr, self.phases))}")
+            return
+        found.given.update(stream for stream, lengths in streams.items() if lengths is not None)
+        for missing in found.sums.implied:
+            if streams.get(missing) is None and not found.sums.alone(missing):
+                self._warn(f"a batch has no '{missing}', which this config implies: its work is not counted")
+        try:
+            found.sums.add(times=passes * timesteps, **streams)
+        except Exception as error:
+            self.unreadable(f"{type(error).__name__}: {error}", name)
+
+    def add_batch(self, batch: Mapping[str, Any], *, latents: str = "", **options: Unpack[BatchOptions]) -> None:
+        """Add a micro-batch as a trainer holds it: tensors by the names of the model's arguments, read by their layouts.
+
+        Args:
+            batch: The tensors; see :func:`symflops.training.meter.batches.streams_of`.
+            latents: The key of the latents, if it is none of the usual ones.
+            options: ``passes``, ``timesteps`` and ``phase``, as for ``add``.
+        """
+        phase = options.get("phase")
+        found = self.phases.get(self._current if phase is None else phase)
+        try:
+            streams = {} if found is None else streams_of(found.estimator, batch, latents)
+        except Exception as error:
+            self.unreadable(f"{type(error).__name__}: {error}", phase)
+        else:
+            self.add(**options, **streams)
+
+    def unreadable(self, reason: str, phase: str | None = None) -> None:
+        """Report a batch that could not be read: this window has no MFU, on any process of the group."""
+        found = self.phases.get(self._current if phase is None else phase)
+        self._unread += not self.phases
+        if found is not None:
+            found.sums.spoil()
+        self._warn(f"no MFU for steps with a batch that could not be read: {reason}")
+
+    def settle(self) -> None:
+        """Add what ran since the last step to the cumulative FLOPs, before a checkpoint; the window goes on.
+
+        Every process of the group must call this.
+        """
+        self._arrive()
+        unread, self._unread = self._unread, 0
+        if self._broken:
+            return
+        try:
+            state, found = sums_of_all(self.phases, unread, self.group, self.scope == "global")
+        except Exception as error:  # a process has died, or did not come in time
+            self._broken, self.phases = True, {}
+            self._warn(f"no MFU from step {self.steps} on: the sums of all processes failed: {type(error).__name__}: {error}")
+            return
+        if self.phases:
+            self._tell(state)
+        for name, phase in self.phases.items():
+            if state.waiting:
+                phase.wait()
+                continue
+            phase.drop()
+            if name not in found:
+                phase.partial = True
+                continue
+            sums, earlier = found[name]
+            phase.held = sums if phase.held is None else phase.held + sums
+            for part in (sums, earlier):
+                if not part.faults:
+                    self._guarded(self._count, phase, part)
+
+    def _tell(self, state: State) -> None:
+        """Warn of what keeps the sums of the group from being used, and of streams that no batch has."""
+        if state.problem:
+            self._warn(f"no MFU: {state.problem}")
+        elif state.unread:
+            self._warn("no MFU for steps with batches of processes that have no estimator", key="unread")
+        elif state.ready and not state.waiting and not state.agreed:
+            one = next(iter(self.phases.values())).estimator
+            what = f"'{getattr(one, 'name', '')}', regime {one.regime}, convention {one.convention}"
+            others = f"{state.ready - state.alike} of {state.ready} processes"
+            self._warn(f"no MFU: {others} have another estimator than this one, which has {what}", key="another")
+        for phase in self.phases.values():
+            for name in phase.lacking():
+                self._warn(f"no batch so far has '{name}', which this config implies: its work is not counted")
+
+    def _arrive(self) -> None:
+        """Take the estimators that were awaited and are there; batches count as unread if one does not come."""
+        try:
+            for phase in self.phases.values():
+                estimator = phase.awaited.poll() if phase.awaited is not None else None
+                if estimator is not None:
+                    phase.receive(estimator)
+                    if is_zero():
+                        self.log(f"symflops: {getattr(estimator, 'account', '')}")
+        except Exception as error:
+            self._unread, self.phases = self._unread + 1, {}
+            self._warn(f"no MFU: {type(error).__name__}: {error}")
+
+    def _guarded(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of a function; None, and a warning, if it fails."""
+        try:
+            return function(*arguments)
+        except Exception as error:
+            self._warn(f"no MFU: {type(error).__name__}: {error}")
+            return None
+
+    def _count(self, phase: Phase, sums: Sums) -> None:
+        """Add the model's and the executed FLOPs of ``sums`` to the cumulative ones."""
+        model, hardware = phase.flops(sums)
+        self.flops += model
+        self.executed += hardware
+
+    def state_dict(self) -> dict[str, int]:
+        """The counts that survive a restart: cumulative FLOPs and steps. The clock does not."""
+        return {"version": 1, "flops": self.flops, "executed": self.executed, "steps": self.steps}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Continue the counts of a checkpoint."""
+        self.flops, self.executed = int(state["flops"]), int(state["executed"])
+        self.steps = int(state["steps"])
+
+    def _warn(self, text: str, key: str = "") -> None:
+        """Warn once per ``key``, by default per text."""
+        if (key or text) not in self._warned:
+            self._warned.add(key or text)
+            warnings.warn(f"symflops: {text}", stacklevel=3)

@@ -1,0 +1,189 @@
+"""What a model's lengths are summed into: index sets, streams, columns, and the rows of the vector of sums.
+
+A column is an int for all items, a list, an array or a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any
+
+from symflops.evaluate.boundaries import LengthError, at_hand
+from symflops.evaluate.columnwise import safe_bits
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.ir.index_sets import ONCE, SAMPLES
+
+Vector = tuple[list[int], Any]
+"""The sums of one batch: ints on the host, and a tensor of halves if lengths are on a device."""
+
+
+Sets = Mapping[str, Sequence[tuple[str, Sequence[str], int]]]
+"""The streams of each index set: name, axes, and the length of a stream that is left out."""
+Row = tuple[str, str, tuple[str, ...], Sequence[Any]]
+"""A stream of a batch: its index set, its name, its axes and its columns."""
+
+
+class Layout:
+    """The rows of a vector of sums, for one estimator: its moments, the tokens of each stream, and the number of faults.
+
+    ``always`` are the rows of moments that are of padded lengths in any case. ``tokens`` are the streams, their axes and
+    the row that is the sum of their lengths, None if no moment is. No value leaves 64 bits where a length has at most ``bits``.
+    """
+
+    def __init__(self, estimator: InterpretedEstimator) -> None:
+        self.sets = {items: tuple(streams) for items, streams in estimator.sets.items()}
+        self.terms = estimator.terms
+        self.rests = estimator.rests
+        self.inner_lengths = getattr(estimator, "inner_lengths", nothing)  # a vendored module may be older
+        self.moment_sets = tuple(estimator.moment_sets.values())
+        always = getattr(estimator, "padded_sums", ())
+        self.always = tuple(place for place, name in enumerate(estimator.moment_sets) if name in always)
+        self.streams = tuple(name for streams in self.sets.values() for name, _, _ in streams)
+        self.axes = tuple(len(axes) for streams in self.sets.values() for _, axes, _ in streams)
+        self.width = len(self.moment_sets) + len(self.streams) + 1
+        self.bits = 0 if estimator.whole else safe_bits(self.terms, self.axes)
+        sums = (None,) * len(self.axes) if estimator.whole else plain_sums(self.terms, self.axes)
+        named = ((name, axes) for streams in self.sets.values() for name, axes, _ in streams)
+        self.tokens = tuple((name, axes, row) for (name, axes), row in zip(named, sums, strict=True))
+        self._divided: tuple[str, ...] | None = None
+
+    def by_stream(self, columns: Sequence[Any]) -> Iterator[Row]:
+        """Each stream: its index set, its name, its axes and its columns."""
+        first = 0
+        for items, members in self.sets.items():
+            for name, axes, _ in members:
+                yield items, name, axes, columns[first : first + (len(axes) or 1)]
+                first += len(axes) or 1
+
+    def rows(self, columns: Sequence[Any], real: Sequence[Any]) -> Mapping[str, list[tuple[int, Any]]]:
+        """For each index set the rows of the vector: their positions, and the column that each row sums."""
+        found: dict[str, list[tuple[int, Any]]] = {items: [] for items in self.sets}
+        for position, (term, items) in enumerate(zip(self.terms(*columns), self.moment_sets, strict=True)):
+            found.setdefault(items, []).append((position, term))
+        faults = dict.fromkeys(self.sets, 0)
+        for items, left in self.inner_lengths(*columns):
+            faults[items] = faults[items] + (left < 1) * 1
+        for (items, _, _, mine), (_, _, _, least) in zip(self.by_stream(columns), self.by_stream(real), strict=True):
+            for column, length in zip(mine, least, strict=True):
+                if column is not length:
+                    faults[items] = faults[items] + (column < length) * 1
+        for position, (items, _, axes, mine) in enumerate(self.by_stream(columns), len(self.moment_sets)):
+            size: Any = 1
+            for column in mine:
+                faults[items] = faults[items] + ((column >> self.bits) != 0) * 1
+                size = size * clipped(column, 2**self.bits)
+                if len(axes) > 1:
+                    size = clipped(size, 2 ** (self.bits + 1))
+            faults[items] = faults[items] + ((size >> self.bits) > 1) * 1
+            found[items].append((position, size if axes else 0))
+        for items, fault in faults.items():
+            found[items].append((self.width - 1, fault))
+        for items, rest in zip(self._sets_of_rests(), self.rests(*columns), strict=True):
+            found.setdefault(items, []).append((self.width - 1, (rest != 0) * 1))
+        return found
+
+    def _sets_of_rests(self) -> tuple[str, ...]:
+        """The index set of each remainder."""
+        if self._divided is None:
+            self._divided = sets_of_rests(self.rests, self.sets)
+        return self._divided
+
+    def alone(self, name: str) -> bool:
+        """Whether a stream alone has the items of its index set, so that a batch may have none of them."""
+        return any(len(members) == 1 and members[0][0] == name for items, members in self.sets.items() if items != SAMPLES)
+
+
+def plain_sums(terms: Callable[..., Sequence[Any]], axes: Sequence[int]) -> tuple[int | None, ...]:
+    """For each stream of one axis the place of the term that is its lengths themselves, else None."""
+    columns = [[2**20 + 64 * place + axis for axis in range(count or 1)] for place, count in enumerate(axes)]
+    found = terms(*(length for column in columns for length in column))
+    places = {id(term): place for place, term in reversed(list(enumerate(found)))}
+    return tuple(places.get(id(column[0])) if count == 1 else None for column, count in zip(columns, axes, strict=True))
+
+
+def with_rows(real: Vector, padded: Vector, rows: Sequence[int], places: Callable[..., Any]) -> Vector:
+    """The vector of real lengths, with ``rows`` of that of padded ones; ``places`` makes a tensor of positions."""
+    host = [padded[0][place] if place in rows else value for place, value in enumerate(real[0])]
+    if padded[1] is None:  # if a length is on a device, so is the vector of padded ones
+        return host, None
+    index = places("padded", tuple(rows), padded[1].device)
+    kept = padded[1] * 0 if real[1] is None else real[1]
+    return host, kept.index_copy(0, index, padded[1].index_select(0, index))
+
+
+def sets_of_rests(rests: Callable[..., Sequence[Any]], sets: Sets) -> tuple[str, ...]:
+    """The index set of each remainder: the one whose columns it follows, which evaluating it on tensors shows."""
+    import torch
+
+    owners = [items for items, members in sets.items() for _, axes, _ in members for _ in axes or ("",)]
+    tried = {items: rests(*(torch.ones(1, dtype=torch.int64) if of == items else 1 for of in owners)) for items in sets}
+    places = range(len(next(iter(tried.values()), ())))
+    return tuple(next((items for items, found in tried.items() if hasattr(found[place], "shape")), ONCE) for place in places)
+
+
+def nothing(*columns: Any) -> tuple[Any, ...]:
+    """No lengths inside of a model."""
+    return ()
+
+
+def clipped(column: Any, most: int) -> Any:
+    """A number, or each element of a column, limited to 0 up to ``most``."""
+    return column.clip(min=0, max=most) if hasattr(column, "clip") else max(0, min(column, most))
+
+
+def listed(column: Any, count: int, mark: Any) -> list[int]:
+    """A column as a list of ints, without the padding items."""
+    if isinstance(column, int):
+        column = [column] * count
+    found = column.tolist() if hasattr(column, "tolist") else [int(value) for value in column]
+    return found if mark is None else [value for value, real in zip(found, mark, strict=True) if real]
+
+
+def first_below(one: Any, two: Any) -> int | None:
+    """The first item whose length in ``one`` is below that in ``two``, or None; for columns on the host."""
+    if isinstance(one, int) and isinstance(two, int):
+        return 0 if one < two else None
+    if hasattr(one, "dtype") or hasattr(two, "dtype"):
+        below = one < two if hasattr(one, "dtype") or isinstance(one, int) else two > one
+        return int(below.argmax()) if below.any() else None
+    count = len(two if isinstance(one, int) else one)
+    pairs = zip(listed(one, count, None), listed(two, count, None), strict=True)
+    return next((place for place, (first, second) in enumerate(pairs) if first < second), None)
+
+
+def check_padding(real: Iterable[Row], padded: Iterable[Row]) -> None:
+    """Refuse padded lengths on the host that are below the real ones.
+
+    Raises:
+        LengthError: one of them is.
+    """
+    for (_, name, _, ones), (_, _, _, twos) in zip(real, padded, strict=True):
+        for one, two in zip(ones, twos, strict=True):
+            place = None if one is two else first_below(two, one)
+            if place is not None:
+                raise LengthError(f"item {place} of '{name}' is padded to less than its length")
+
+
+def entries_of(columns: Sequence[Any], axes: Sequence[str], count: int, mark: Any) -> Any:
+    """A stream's columns on the host as an estimator takes them, without fillers: an array if they are arrays, or a list."""
+    if axes and all(hasattr(column, "dtype") for column in columns):
+        kept = columns if mark is None else [column[at_hand(mark) != 0] for column in columns]
+        return kept[0] if len(axes) == 1 else rows_of(kept)
+    mine = [listed(column, count, mark) for column in columns]
+    return len(mine[0]) if not axes else mine[0] if len(axes) == 1 else list(zip(*mine, strict=True))
+
+
+def rows_of(columns: Sequence[Any]) -> Any:
+    """Columns on the host as an array of one row per item."""
+    import numpy
+
+    return numpy.stack([numpy.asarray(column) for column in columns], -1)
+
+
+def tokens(entries: Any, axes: Sequence[str]) -> int:
+    """The tokens of a stream on the host, as an estimator takes it: the sum of its lengths, or of their products."""
+    if not axes:
+        return 0
+    found = entries.tolist() if hasattr(entries, "tolist") else entries
+    return sum(found) if len(axes) == 1 else sum(map(prod, found))

@@ -1,0 +1,276 @@
+"""Model FLOPs utilisation of a training loop: the FLOPs that the model needed, over those the devices could have done.
+
+    meter = MFUMeter.of_config(model.config, devices=world_size, dtype="bf16", group=data_parallel_group)
+    for batch in micro_batches:
+        meter.add(text=of_mask(batch["attention_mask"]))
+    log(meter.step())                                   # {"mfu": 0.41, "tflops_per_device": 405.7, ...}
+
+MFU counts the model's own work on real tokens, forward and backward. HFU counts what was executed, so recomputation and padding
+too. Numerator and denominator belong to the same window, from one ``step`` to the next. With ``scope="global"`` the numerator
+covers the whole data-parallel group, and ``devices`` are all accelerators that share its work, including tensor, pipeline and
+context ranks. With ``scope="rank"`` it covers the batches of this process, and ``devices`` are those that share them.
+
+A meter never stops a job. If it does not know the model, the batch or the device's peak, it warns once with the reason and
+omits the keys. A process that knows less than the others takes part in their one ``all_reduce`` a step all the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Unpack
+
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.training.devices.peaks import Peak, peak, reported_name
+from symflops.training.introspect.model import LIVE, estimators_of
+from symflops.training.meter.counts import Counts
+from symflops.training.meter.describe import description, line_of
+from symflops.training.meter.keys import metrics
+from symflops.training.meter.phases import Phase, check_options, estimators_of_config, seconds_of
+from symflops.training.meter.processes import is_zero
+from symflops.training.meter.types import MeterOptions, Window
+
+ABOVE_ONE = (
+    "check the peak (dense, of the dtype that the matmuls run in), that `devices` counts every accelerator that shares the "
+    "work of `scope`, that seconds and batches are of the same steps, and that context-parallel ranks are not summed up"
+)
+FAULTY = "negative, too short for the model, padded to less, too large or do not divide"
+
+
+class MFUMeter(Counts):
+    """Measures MFU, HFU, achieved TFLOP/s per device, cumulative FLOPs and tokens per second.
+
+    Args:
+        estimators: One estimator, or one per phase of a step; it may be awaited, with a ``poll`` that returns it later.
+        devices: The accelerators that share the work of ``scope``.
+        scope: ``global`` for the whole data-parallel group, ``rank`` for this process.
+        group: The data-parallel process group; None for all processes.
+        dtype, peak_tflops, variables, fallback, properties: The peak, as for :func:`symflops.training.devices.peaks.peak`.
+        device_name: The name of the device; by default as the first accelerator reports it.
+        keys: The preset of logged keys (``symflops.training.meter.keys.PRESETS``).
+        hidden: Phases that are timed and counted but not logged.
+        log_every: Prints a line through ``log`` every so many steps, on the first process of the job: the rates since the last
+            line. 0 for never.
+        log: Prints one line.
+        clock: Returns seconds.
+        device: Where tensors of lengths are summed; by default on their own device.
+        reason: Why there is no estimator, for the warning.
+
+    Raises:
+        ValueError: an unknown preset or scope, fewer than one device, a ``log_every`` that is no number, or a peak that is not
+            a positive rate.
+    """
+
+    def __init__(
+        self, estimators: InterpretedEstimator | Mapping[str, Any] | None, *, devices: int, scope: str = "global",
+        group: Any = None, dtype: str = "bf16", peak_tflops: float | None = None, variables: tuple[str, ...] = (),
+        fallback: str | None = None, device_name: str | None = None, properties: Any = None, keys: str = "plain",
+        hidden: tuple[str, ...] = ("ref",), log_every: int = 0, log: Callable[[str], object] = print,
+        clock: Callable[[], float] = time.perf_counter, device: Any = None, reason: str = "",
+    ) -> None:  # fmt: skip
+        check_options(keys, scope, devices, log_every)
+        named = estimators if isinstance(estimators, Mapping) else {} if estimators is None else {"": estimators}
+        phases = {name: Phase.of(name, one, name not in hidden, device) for name, one in named.items()}
+        super().__init__(phases, scope, group, log)
+        self.devices, self.keys, self.log_every, self.clock = devices, keys, log_every, clock
+        name = reported_name() if device_name is None else device_name
+        self.peak: Peak = peak(
+            name, dtype, peak_tflops=peak_tflops, variables=variables, fallback=fallback, properties=properties
+        )
+        self._start = self._stopped = clock()
+        self._pauses, self._idle = 0, 0.0
+        if not self.phases:
+            self._warn(f"no MFU: {reason or 'no estimator was given'}")
+        elif self.peak.tflops is None:
+            self._warn(f"no MFU: the peak is {self.peak}")
+
+    @classmethod
+    def of_config(
+        cls,
+        config: Any,
+        *,
+        regimes: str | Mapping[str, str] = "full",
+        convention: str = "symflops",
+        spec: str | None = None,
+        **options: Unpack[MeterOptions],
+    ) -> MFUMeter:
+        """A meter for the model of a config; without MFU, and with a warning, if the model is unknown or the config wrong.
+
+        Args:
+            config: A mapping, a path to a config.json, or a config object.
+            regimes: The training regime, or one per phase.
+            convention: Which work counts.
+            spec: The name of the spec; by default found by the config.
+            options: As for the constructor.
+        """
+        named = {"": regimes} if isinstance(regimes, str) else regimes
+        try:
+            estimators = estimators_of_config(config, named, convention, spec)
+        except Exception as error:
+            return cls(None, reason=f"{type(error).__name__}: {error}", **options)
+        return cls(estimators, **options)
+
+    @classmethod
+    def of_model(
+        cls,
+        module: Any,
+        *,
+        regimes: str | Mapping[str, str] = LIVE,
+        convention: str = "symflops",
+        spec: str | None = None,
+        check: str = "raise",
+        **options: Unpack[MeterOptions],
+    ) -> MFUMeter:
+        """A meter for the model that the loop trains, bare or wrapped; without MFU, and with a warning, if it is unknown.
+
+        Every parameter is compared with the spec's. A program that is not stored is derived by another process; until it is
+        there, batches are counted and no MFU is logged.
+
+        ``module``, ``convention``, ``spec`` and ``check`` are those of :func:`symflops.of_model`, ``options`` those of the
+        constructor. ``regimes`` is a training regime, or one per phase; ``live`` reads it off the module.
+        """
+        named = {"": regimes} if isinstance(regimes, str) else regimes
+        try:
+            estimators = estimators_of(module, named, convention, spec, check)
+        except Exception as error:
+            return cls(None, reason=f"{type(error).__name__}: {error}", **options)
+        meter = cls(estimators, **options)
+        if is_zero():
+            lines = {getattr(one, "account", "") or "deriving the program in the background" for one in estimators.values()}
+            meter.log("\n".join(f"symflops: {line}" for line in sorted(lines)))
+        return meter
+
+    def describe(self, **streams: Any) -> str:
+        """The quantities, the formula and the source of the peak, as text; with a batch also its numbers."""
+        try:
+            return description(self, streams)
+        except Exception as error:
+            return f"symflops: {type(error).__name__}: {error}"
+
+    def start(self) -> None:
+        """Start the first window; call it after set-up and compilation."""
+        self._start = self._now()
+
+    def _now(self) -> float:
+        """The clock, without the time that it was paused."""
+        return (self._stopped if self._pauses else self.clock()) - self._idle
+
+    @contextmanager
+    def paused(self) -> Iterator[MFUMeter]:
+        """Leave out the time of what is no training, as evaluation between two steps."""
+        self.pause()
+        try:
+            yield self
+        finally:
+            self.resume()
+
+    def pause(self) -> None:
+        """Stop the clock, until as many calls of ``resume``."""
+        if not self._pauses:
+            self._stopped = self.clock()
+        self._pauses += 1
+
+    def resume(self) -> None:
+        """Let the clock go on."""
+        if self._pauses == 1:
+            self._idle += self.clock() - self._stopped
+        self._pauses = max(self._pauses - 1, 0)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[MFUMeter]:
+        """Time a phase and count the batches added inside; on a device, leave it after a synchronisation."""
+        before, begun = self._current, self._now()
+        self._current = name
+        try:
+            yield self
+        finally:
+            self.spent(name, self._now() - begun)
+            self._current = before
+
+    def spent(self, name: str, seconds: float) -> None:
+        """Add seconds measured elsewhere to a phase."""
+        if name in self.phases:
+            self.phases[name].seconds += seconds_of(seconds)
+            self.phases[name].timed = True
+
+    def step(self, seconds: float | None = None, steps: int = 1) -> dict[str, float]:
+        """End the window: sum over the group, read once, and return the values to log by key.
+
+        Every process of the group must call this. The line that is printed every ``log_every`` steps has the rates of all
+        windows since the last line. A window without a positive, finite number of seconds has no rates.
+
+        Args:
+            seconds: The window's wall time, by default that since the last step.
+            steps: The training steps that the window has.
+        """
+        now = self._now()
+        window, self._start = seconds_of(now - self._start if seconds is None else seconds), now
+        due = self.log_every and (self.steps + steps) // self.log_every > self.steps // self.log_every
+        self.steps += steps
+        found: dict[str, float] = {}
+        self.settle()
+        ran = []
+        for phase in self.phases.values():
+            ran.append((phase, self._guarded(self._window, phase, phase.seconds if phase.timed else window, steps)))
+            phase.seconds, phase.held, phase.partial = 0.0, None, False
+        known = [(phase, mine) for phase, mine in ran if phase.surfaced and mine is not None]
+        idle = not any(mine.model for _, mine in known)  # if others ran, the time of this window is theirs
+        for phase, mine in known:
+            phase.interval += mine if mine.model or idle else Window()
+            found.update(metrics(self.keys, phase.name, self._guarded(self._values, mine) or {}))
+        if due and known:
+            self._print()
+        return found
+
+    def _window(self, phase: Phase, seconds: float, steps: int) -> Window | None:
+        """What ran of a phase since the last step; None if it is not known, or for how long."""
+        sums = phase.held
+        if sums is None or phase.partial:
+            return None
+        if sums.faults:
+            self._warn(f"no MFU for steps with lengths that are {FAULTY} ({sums.faults} seen)")
+            return None
+        ran = any(sums.real)
+        if ran and not seconds > 0:
+            self._warn("no MFU for a window whose seconds are not a positive, finite number", key="seconds")
+        model, executed = phase.flops(sums) if ran else (0, 0)
+        return Window(model, executed, sums.tokens[0] if sums.tokens else 0, seconds, steps) if seconds > 0 else None
+
+    def _print(self) -> None:
+        """Print the rates of each phase since the last line, on the first process of the job."""
+        lines = []
+        for phase in self.phases.values():
+            ran = phase.interval
+            if ran.model:
+                values = self._guarded(self._values, ran) or {}
+                unit = getattr(phase.estimator, "unit", "flops")
+                lines.append(line_of(phase.name, values, ran.seconds / max(ran.steps, 1), unit))
+                phase.interval = Window()
+        if lines and is_zero():
+            self.log(f"step {self.steps}: {'; '.join(lines)}")
+
+    def _values(self, ran: Window) -> dict[str, float]:
+        """The quantities of a window; empty if nothing ran."""
+        if not ran.model:
+            return {}
+        values: dict[str, float] = {"flops": self.flops}
+        values["flops_per_second"] = ran.model / ran.seconds / self.devices
+        values["tflops"] = values["flops_per_second"] / 1e12
+        values["tokens_per_second"] = ran.tokens / ran.seconds
+        values["tokens_per_device"] = values["tokens_per_second"] / self.devices
+        if self.peak.flops_per_second:
+            values["peak"] = self.peak.tflops or 0.0
+            values["mfu"] = values["flops_per_second"] / self.peak.flops_per_second
+            values["hfu"] = ran.executed / ran.seconds / self.devices / self.peak.flops_per_second
+            if values["mfu"] > 1:
+                self._warn(f"MFU is {values['mfu']:.3f}, above 1: {ABOVE_ONE}; peak: {self.peak}", key="above one")
+        return values
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Continue the counts of a checkpoint; the first window starts now."""
+        super().load_state_dict(state)
+        self.start()
+
+    def __repr__(self) -> str:
+        return f"<MFUMeter: {len(self.phases)} phases, {self.devices} devices, {self.steps} steps, peak {self.peak.tflops}>"

@@ -1,0 +1,127 @@
+"""Sums of lengths that lie on a device: kept as they come, and summed in one go when a step is read.
+
+Nothing here waits for a device: no value is read, and nothing is selected by a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from symflops.training.meter.layout import Layout, Vector, with_rows
+
+HALF = 32
+LOW = 2**HALF - 1
+MOST_KEPT = 2**17
+"""Lengths that are kept before they are summed."""
+
+
+class Kept(NamedTuple):
+    """One micro-batch: its columns (ints and tensors), padded ones that differ, marks of fillers and counts per index set."""
+
+    real: tuple[Any, ...]
+    padded: tuple[Any, ...] | None
+    marks: Mapping[str, Any]
+    counts: Mapping[str, int]
+
+
+class DeviceSums:
+    """Sums of moments over micro-batches of one estimator, as a tensor of two halves of 32 bits per row and side."""
+
+    def __init__(self, layout: Layout, device: Any) -> None:
+        self.layout, self.device = layout, device
+        self._rows: dict[str, Any] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Start a step."""
+        self.sums: Any = None
+        self.host = ([0] * self.layout.width, [0] * self.layout.width)
+        self.kept: dict[Any, list[Kept]] = {}
+        self.elements = 0
+
+    def add(self, batch: Kept, times: int) -> None:
+        """Keep one micro-batch, which runs so many times."""
+        columns = (*batch.real, *(batch.padded or ()))
+        form = (times, batch.padded is None, tuple(batch.marks.values()) == (None,) * len(batch.marks))
+        ints = tuple(column if isinstance(column, int) else None for column in columns)
+        marked = tuple(mark is None for mark in batch.marks.values())
+        self.kept.setdefault((*form, ints, marked), []).append(batch)
+        self.elements += sum(int(column.shape[0]) for column in columns if not isinstance(column, int))
+        if self.elements > MOST_KEPT:
+            self.fold()
+
+    def fold(self) -> None:
+        """Sum what was kept: micro-batches of one form together."""
+        for (times, *_), batches in self.kept.items():
+            batch = batches[0] if len(batches) == 1 else together(batches)
+            found = [self._vector(batch.real, batch.real, batch)]
+            if batch.padded is not None:
+                found.append(self._vector(batch.padded, batch.real, batch))
+                if self.layout.always:
+                    found[0] = with_rows(found[0], found[1], self.layout.always, self._places)
+            for side, (host, sums) in enumerate((*found, *found)[:2]):
+                for position, value in enumerate(host):
+                    self.host[side][position] += value * times
+                self._carry(side, sums if times == 1 else sums * times)
+        self.kept, self.elements = {}, 0
+
+    def _vector(self, columns: Sequence[Any], real: Sequence[Any], batch: Kept) -> Vector:
+        """The vector of one side: integer rows stay on the host, the others are stacked and summed once per index set."""
+        import torch
+
+        host, device = [0] * self.layout.width, self.device
+        sums = torch.zeros((self.layout.width, 2), dtype=torch.int64, device=device)
+        for items, values in self.layout.rows(columns, real).items():
+            mark, count = batch.marks.get(items), batch.counts.get(items, 1)
+            rows = []
+            for position, value in values:
+                if isinstance(value, int) and mark is None:
+                    host[position] += value * count
+                else:
+                    whole_row = value if hasattr(value, "unsqueeze") else mark * value
+                    rows.append((position, whole_row if mark is None else whole_row * mark))
+            if rows and rows[0][1].shape[0]:
+                stacked = torch.stack([row.long() for _, row in rows])
+                halves = torch.stack(((stacked & LOW).sum(-1), (stacked >> HALF).sum(-1)), -1)
+                sums.index_add_(0, self._places(items, tuple(position for position, _ in rows), device), halves)
+        return host, sums
+
+    def _places(self, items: str, positions: tuple[int, ...], device: Any) -> Any:
+        """Positions in the vector as a tensor, cached."""
+        import torch
+
+        key = f"{items}{positions}{device}"
+        if key not in self._rows:
+            self._rows[key] = torch.tensor(positions, device=device)
+        return self._rows[key]
+
+    def _carry(self, side: int, sums: Any) -> None:
+        """Add halves and move the carry of the low half to the high one, so that neither can overflow."""
+        import torch
+
+        if self.sums is None:
+            self.sums = torch.zeros((2, *sums.shape), dtype=torch.int64, device=sums.device)
+        mine = self.sums[side]
+        mine += sums
+        mine[:, 1] += mine[:, 0] >> HALF
+        mine[:, 0] &= LOW
+
+    def absorb(self, sums: Any) -> None:
+        """Add the sums of others, both sides."""
+        for side in (0, 1):
+            self._carry(side, sums[side])
+
+
+def together(batches: Sequence[Kept]) -> Kept:
+    """Micro-batches of one form as one: ints as they are, tensors one after the other."""
+    import torch
+
+    def joined(columns: Sequence[Any]) -> Any:
+        return columns[0] if columns[0] is None or isinstance(columns[0], int) else torch.cat(list(columns))
+
+    real = tuple(map(joined, zip(*(batch.real for batch in batches), strict=True)))
+    padded = tuple(map(joined, zip(*(batch.padded or () for batch in batches), strict=True)))
+    marks = {items: joined([batch.marks[items] for batch in batches]) for items in batches[0].marks}
+    counts = {items: sum(batch.counts[items] for batch in batches) for items in batches[0].counts}
+    return Kept(real, padded or None, marks, counts)

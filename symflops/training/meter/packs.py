@@ -1,0 +1,126 @@
+"""The reader of packs: rows of several sub-sequences, told by the boundaries that attention kernels take.
+
+Squares of lengths are those between the boundaries without padding, and linears are of all tokens of a pack, filled or not. A
+pack without a sub-sequence is one sequence. These are the rules of Megatron-Bridge's ``accumulate_flops_metadata``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import index
+from typing import Any
+
+from symflops.evaluate.boundaries import LengthError, at_hand, filled, rows_of, steps
+from symflops.evaluate.layouts import shape_of
+from symflops.evaluate.lengths import Lengths, marked, same
+
+TOKENS = ("input_ids", "tokens")
+NAMES = ("cu_seqlens_q", "cu_seqlens", "cu_seq_lens_q")
+INNER = (*(f"{name}_unpadded" for name in NAMES), *NAMES)
+OUTER = (*(f"{name}_padded" for name in NAMES), *NAMES)
+OF_KEYS = {"cu_seqlens_q": "cu_seqlens_kv", "cu_seq_lens_q": "cu_seq_lens_k"}
+
+
+def packed(batch: Mapping[str, Any], tokens: Any = None) -> Lengths:
+    """The sub-sequences of a packed batch.
+
+    Args:
+        batch: ``cu_seqlens`` and what it may hold beside: ``cu_seqlens_unpadded``, and for each the number of boundaries that
+            count, on the host, as ``cu_seqlens_argmin`` and ``cu_seqlens_unpadded_argmin``; or ``cu_seqlens_q`` and
+            ``cu_seqlens_q_padded``; or ``cu_seq_lens_q``.
+        tokens: The length of the pack, or its token ids; by default ``input_ids`` or ``tokens`` of the batch. What lies beyond
+            the last boundary is padding of the last sub-sequence.
+
+    Raises:
+        LengthError: there are no boundaries, or they are not those of the tokens.
+    """
+    found = pack_of(batch, tokens)
+    if found is None:
+        raise LengthError("a packed batch has 'cu_seqlens'")
+    return found
+
+
+def pack_of(batch: Mapping[str, Any], tokens: Any = None) -> Lengths | None:
+    """The sub-sequences of a batch, as :func:`packed`; None without boundaries.
+
+    Raises:
+        LengthError: the boundaries are not those of the tokens.
+    """
+    inner, outer = (next((key for key in keys if entry(batch, key) is not None), None) for keys in (INNER, OUTER))
+    if inner is None and outer is None:
+        return None
+    if tokens is None:
+        tokens = next((batch[key] for key in TOKENS if entry(batch, key) is not None), None)
+    keys = OF_KEYS.get(inner or "", "")
+    if entry(batch, keys) is not None and _differ(batch[inner or ""], batch[keys]):
+        raise LengthError(f"'{inner}' and '{keys}' differ, so queries and keys are not those of the same sequences")
+    padding = None if inner is None or outer in (None, inner) else _boundaries(batch, outer)
+    return _filled(_boundaries(batch, inner or outer or ""), padding, _shape(tokens))
+
+
+def entry(batch: Mapping[str, Any], key: str) -> Any:
+    """An entry of a mapping or of a TensorDict, or None."""
+    try:
+        return batch[key]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether boundaries on the host are others."""
+    rows = [at_hand(rows_of(given)) for given in (one, other)]
+    return not any(hasattr(row, "unsqueeze") for row in rows) and rows[0].tolist() != rows[1].tolist()
+
+
+def _boundaries(batch: Mapping[str, Any], key: str) -> Any:
+    """The boundaries under ``key``, one row per pack: those that count, if the batch says how many."""
+    rows, least = rows_of(batch[key]), entry(batch, f"{key}_argmin")
+    if least is None:
+        return rows
+    try:
+        return rows[:, : index(least.item() if hasattr(least, "item") else least)]
+    except (TypeError, ValueError, RuntimeError):
+        raise LengthError(f"'{key}_argmin' is one whole number, not {least!r:.80}") from None
+
+
+def _shape(tokens: Any) -> Sequence[int] | None:
+    """The shape of token ids, or of packs that have so many tokens each; None if it is not known.
+
+    Raises:
+        LengthError: it is neither.
+    """
+    if tokens is None:
+        return None
+    if getattr(tokens, "is_nested", False):
+        return (tokens.numel(),)
+    try:
+        shape = shape_of(tokens) or (index(tokens),)
+    except TypeError:
+        shape = (-1,)
+    if min(shape) < 0:
+        raise LengthError(f"the tokens of a pack are token ids or their number, not {tokens!r:.80}")
+    return shape
+
+
+def _filled(inner: Any, outer: Any, tokens: Sequence[int] | None) -> Lengths:
+    """The sub-sequences between ``inner`` boundaries, padded to ``outer`` ones and to ``tokens``, the shape of the token ids.
+
+    Raises:
+        LengthError: there is no sub-sequence and no number of tokens, or the boundaries are of other packs.
+    """
+    real, mark = steps(inner)
+    count, length = (len(real), None) if tokens is None else tokens[:2] if len(tokens) > 1 else (len(real), *tokens)
+    if real.shape[1] == 0 or not (mark is None or hasattr(mark, "unsqueeze") or mark.any()):
+        if length is None:
+            raise LengthError("a pack without a sub-sequence, and without a number of tokens")
+        return same(count, length)
+    if length is not None and count * length % len(real):
+        raise LengthError(f"{len(real)} packs in token ids of shape {tokens}")
+    width = None if length is None else count * length // len(real)
+    if width is not None and not hasattr(real, "unsqueeze") and (real.sum(1) > width).any():
+        raise LengthError(
+            f"boundaries of {int(real.sum(1).max())} tokens in a pack of {width}; "
+            "if ranks hold slices of it, give the number of all its tokens"
+        )
+    real, padded, mark = filled(real, mark, None if outer is None else steps(outer)[0], width)
+    return marked(real, mark, padded)

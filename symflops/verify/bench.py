@@ -1,0 +1,296 @@
+"""Live verification of regimes: applies adapters, freezing and recomputation to a real model, and compares both passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+
+from symflops.api import Model
+from symflops.compiler import Memo
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.ir.patterns import is_selector
+from symflops.ir.program import Program
+from symflops.ir.regime import Passes, Recompute, Regime
+from symflops.support.findings import SymflopsError
+from symflops.training.introspect.checkpoints import outermost
+from symflops.verify.authoring_report import render_figure
+from symflops.verify.cases import LiveCase
+from symflops.verify.classes import in_evaluation
+from symflops.verify.counting import Figure
+from symflops.verify.live import build, outputs_of, reference_of, run
+from symflops.verify.tensors import arguments_of, moved, needed
+
+NAMES = ("base", "A", "B")
+
+
+MOST_GROUPS = 12
+"""Groups that are tried alone, to find one that differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What trains and is frozen (patterns over parameter names, adapters included), linears with an adapter, recomputation."""
+
+    train: tuple[str, ...] = ()
+    freeze: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    rank: int = 4
+    recompute: Recompute | None = None
+
+
+class Bench:
+    """One real model of a spec, on which any number of choices are measured.
+
+    Attributes:
+        idle: The modules that the last choice recomputes and that the model never calls, as a list that it goes through itself.
+    """
+
+    def __init__(self, model: Model, case: LiveCase) -> None:
+        self.idle: tuple[str, ...] = ()
+        self.model, self.case = model, case
+        self.real, config = build(reference_of(model, case), case, model.file.path.parent)
+        self.config = in_evaluation(model.spec, config)
+        program = model.program(["full"], ["torch"], self.config)
+        sizes = InterpretedEstimator(program, self.config, regime="full", convention="torch").sizes
+        self.fixed = {id(tensor) for tensor in self.real.parameters() if not tensor.requires_grad}  # by the class itself
+        self.arguments = moved(arguments_of(program, case.batch, sizes, case.arguments), case.device)
+        linear = needed("torch").nn.Linear
+        self.linears = tuple(name for name, module in self.real.named_modules() if type(module) is linear)
+
+    @contextmanager
+    def recomputed(self, recompute: Recompute | None) -> Iterator[None]:
+        """Let PyTorch recompute the groups of modules inside the context."""
+        checkpoint = needed("torch.utils.checkpoint")
+        modules = {name: module for name, module in self.real.named_modules() if name}
+        chosen = {name: modules[name] for name in outermost(modules, recompute.groups)} if recompute else {}
+        waiting = dict.fromkeys(chosen)
+        for name, module in chosen.items():
+            reentrant, called = bool(recompute and recompute.reentrant), partial(waiting.pop, name, None)
+            module.forward = _checkpointed(checkpoint.checkpoint, module.forward, reentrant, called)
+        try:
+            with checkpoint.set_checkpoint_early_stop(recompute is None or recompute.early_stop):
+                yield
+        finally:
+            for module in chosen.values():
+                del module.forward
+            self.idle = tuple(waiting)
+
+    def measured(self, choice: Choice) -> tuple[int, int, int]:
+        """Trainable elements, forward and backward FLOPs of the real model."""
+        with adapted(self.real, choice.targets, choice.rank) as adapters, self.recomputed(choice.recompute):
+            trainable = 0
+            for name, tensor in self.real.named_parameters():
+                wanted = name in adapters or any(fnmatchcase(name, pattern) for pattern in choice.train)
+                wanted = wanted and id(tensor) not in self.fixed
+                tensor.requires_grad_(wanted and not any(fnmatchcase(name, pattern) for pattern in choice.freeze))
+                trainable += tensor.numel() * tensor.requires_grad
+            try:
+                forward, backward = run(self.real, self.arguments, self.case, True, False, outputs_of(self.model))
+            finally:
+                self.real.requires_grad_(True)
+        return trainable, forward.total, backward.total
+
+
+def derived(program: Program, config: Mapping[str, Any], batch: Mapping[str, Any]) -> tuple[int, int, int]:
+    """The figures of :meth:`Bench.measured`, derived, of the first regime of ``program`` under the convention ``torch``."""
+    estimator = InterpretedEstimator(program, config, regime=program.regimes[0].name, convention="torch")
+    moments = estimator.moments(**batch)
+    backward = estimator.backward(moments) + estimator.recomputed(moments)
+    return estimator.trainable_parameters, estimator.forward(moments), backward
+
+
+@contextmanager
+def adapted(real: Any, targets: Sequence[str], rank: int) -> Iterator[set[str]]:
+    """Put adapters on the linears at ``targets`` inside the context; the names of the adapters' weights."""
+    before = {target: real.get_submodule(target) for target in targets}
+    try:
+        for target, module in before.items():
+            real.set_submodule(target, lora(module, rank))
+        yield adapter_weights(targets)
+    finally:
+        for target, module in before.items():
+            real.set_submodule(target, module)
+
+
+def adapter_weights(targets: Sequence[str]) -> set[str]:
+    """The names of the weights of adapters on the linears at ``targets``."""
+    return {f"{target}.{name}.weight" for target in targets for name in NAMES[1:]}
+
+
+def lora(base: Any, rank: int) -> Any:
+    """A linear with a low-rank adapter beside it: ``x.base``, ``x.A`` and ``x.B``."""
+    torch = needed("torch")
+
+    class Lora(torch.nn.Module):  # type: ignore[misc, name-defined]
+        """``base(x) + B(A(x))``."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            device = base.weight.device
+            self.base = base
+            self.A = torch.nn.Linear(base.in_features, rank, bias=False, device=device)
+            self.B = torch.nn.Linear(rank, base.out_features, bias=False, device=device)
+
+        @property
+        def weight(self) -> Any:
+            return self.base.weight
+
+        @property
+        def bias(self) -> Any:
+            return self.base.bias
+
+        def forward(self, x: Any) -> Any:
+            return self.base(x) + self.B(self.A(x))
+
+    return Lora()
+
+
+def _checkpointed(
+    checkpoint: Callable[..., Any], forward: Callable[..., Any], reentrant: bool, called: Callable[[], object]
+) -> Callable[..., Any]:
+    """``forward``, recomputed in the backward pass; it says when it is ``called``.
+
+    Every argument is passed through the checkpoint, as a reentrant one requires. Caches are replaced by None, because a
+    function that runs twice must not write to one.
+    """
+
+    def run(*given: Any, **named: Any) -> Any:
+        called()
+        given = tuple(None if _is_cache(value) else value for value in given)
+        named = {name: value for name, value in named.items() if not _is_cache(value)}
+
+        def inner(*values: Any) -> Any:
+            return forward(*values[: len(given)], **dict(zip(named, values[len(given) :], strict=True)))
+
+        return checkpoint(inner, *given, *named.values(), use_reentrant=reentrant, preserve_rng_state=False)
+
+    return run
+
+
+def _is_cache(value: Any) -> bool:
+    """Whether ``value`` is a cache of keys and values, by whatever name it is passed (``past_key_values``, ``layer_past``)."""
+    return type(value).__name__.endswith("Cache")
+
+
+@dataclass(frozen=True, slots=True)
+class RegimeReport:
+    """The real model and the spec compared on one case under a regime: trainable elements, and FLOPs of both passes.
+
+    The backward pass includes recomputed work, as in PyTorch's counter. ``idle`` are modules to recompute that the real model
+    never calls; ``group`` is one that differs if it alone is recomputed, and by how many FLOPs.
+    """
+
+    case: str
+    regime: str
+    trainable: Figure
+    forward: Figure
+    backward: Figure
+    idle: tuple[str, ...] = ()
+    group: tuple[str, int] | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing differs."""
+        return self.trainable.equal and self.forward.equal and self.backward.equal
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain data: for each figure the real and the derived value."""
+        figures = {"trainable_parameters": self.trainable, "forward": self.forward, "backward": self.backward}
+        both = {name: {"real": figure.expected, "derived": figure.derived} for name, figure in figures.items()}
+        return {"case": self.case, "exact": self.exact, **both}
+
+
+def verify_regime(model: Model, case: LiveCase, regime: Regime) -> RegimeReport:
+    """Apply ``regime`` to the real class of one case, run both passes, and compare with the derivation.
+
+    Raises:
+        SymflopsError: the regime has a field that is not supported here, or the case fails as in ``verify_live``.
+    """
+    plain = replace(regime, adapters=tuple(replace(adapter, names=NAMES) for adapter in regime.adapters))
+    refuse(plain)
+    bench = Bench(model, case)
+    trainable, forward, backward = compared(model, case, plain, bench)
+    report = RegimeReport(case.label, regime.name, trainable, forward, backward, bench.idle)
+    if report.exact or bench.idle or not (trainable.equal and forward.equal):
+        return report
+    return replace(report, group=faulty_group(model, case, plain, bench))
+
+
+def compared(model: Model, case: LiveCase, regime: Regime, bench: Bench) -> tuple[Figure, Figure, Figure]:
+    """What trains, and both passes, each real and derived."""
+    program = replace(model, memo=Memo()).program([regime], ["torch"], bench.config)
+    measured = bench.measured(choice_of(regime, bench))
+    trainable, forward, backward = map(Figure, measured, derived(program, bench.config, case.batch))
+    return trainable, forward, backward
+
+
+def faulty_group(model: Model, case: LiveCase, regime: Regime, bench: Bench) -> tuple[str, int] | None:
+    """The first group that differs if it alone is recomputed, and by how much; None if none does, or nothing is recomputed."""
+    if regime.recompute is None:
+        return None
+    modules = {name: module for name, module in bench.real.named_modules() if name}
+    for name in outermost(modules, regime.recompute.groups)[:MOST_GROUPS]:
+        alone = replace(regime, recompute=replace(regime.recompute, groups=(name,)))
+        backward = compared(model, case, alone, bench)[2]
+        if not backward.equal:
+            return name, backward.derived - backward.expected
+    return None
+
+
+def refuse(regime: Regime) -> None:
+    """Refuse a regime with fields that are not supported on a real model.
+
+    Raises:
+        SymflopsError: the regime has such a field.
+    """
+    alone = Regime(regime.name, doc=regime.doc, lenient=regime.lenient, passes=Passes())
+    kept = {name: getattr(regime, name) for name in ("train", "freeze", "adapters", "recompute")}
+    if replace(alone, **kept) != regime:
+        raise SymflopsError(
+            f"regime '{regime.name}' cannot be verified live: only what trains, is frozen, adapted and recomputed is"
+        )
+    if len(regime.adapters) > 1 or any(adapter.kind != "lora" for adapter in regime.adapters):
+        raise SymflopsError(f"regime '{regime.name}' cannot be verified live: only one set of LoRA adapters is")
+    for pattern in regime.patterns:
+        for word in pattern.split("."):
+            if is_selector(word) and not word.isdigit():
+                raise SymflopsError(f"'{pattern}' cannot be verified live: write the index that '{word}' selects")
+
+
+def choice_of(regime: Regime, bench: Bench) -> Choice:
+    """The choice that applies ``regime`` to the real model of ``bench``.
+
+    Raises:
+        SymflopsError: a target is a convolution.
+    """
+    targets = regime.adapters[0].targets if regime.adapters else ()
+    weighted = (needed("torch").nn.modules.conv._ConvNd,)
+    for name, module in bench.real.named_modules():
+        if isinstance(module, weighted) and any(fnmatchcase(name, target) for target in targets):
+            raise SymflopsError(f"the adapter on '{name}' cannot be verified live: only those of linears are")
+    chosen = tuple(name for name in bench.linears if any(fnmatchcase(name, target) for target in targets))
+    rank = regime.adapters[0].rank if regime.adapters else 1
+    return Choice(regime.train, regime.freeze, chosen, rank, regime.recompute)
+
+
+def render_regime(report: RegimeReport) -> str:
+    """The report as text: one line if exact, else all figures."""
+    head = f"{report.case}: {report.regime}"
+    figures = (("trainable parameters", report.trainable), ("forward", report.forward), ("backward FLOPs", report.backward))
+    if report.exact:
+        return f"{head}: exact: " + ", ".join(f"{figure.expected:,} {name}" for name, figure in figures)
+    lines = [f"{head}: differs", *(f"  {name}: {render_figure(figure)}" for name, figure in figures)]
+    if report.group:
+        name, more_work = report.group
+        told = f"'{name}' alone differs by {more_work:+,}: is each operator of this module inside of its entry, and no other?"
+        lines.append(f"  of what is recomputed, {told}")
+    if report.idle:
+        more = f" and {len(report.idle) - 1} more" if len(report.idle) > 1 else ""
+        lines.append(
+            f"  the model never calls '{report.idle[0]}'{more}, so that nothing of it is recomputed: name modules that run"
+        )
+    return "\n".join(lines)

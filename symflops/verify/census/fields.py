@@ -1,0 +1,156 @@
+"""The fields of a real class's config, read from its signature or from its config class; no spec is consulted."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from symflops.ir.spec import SizeSpec
+from symflops.verify.classes import config_class_of, parts_of
+
+ABOUT_FILES = {
+    "architectures", "transformers_version", "dtype", "torch_dtype", "device", "id2label", "label2id", "quantization_config",
+    "return_dict", "model_type", "_name_or_path", "name_or_path", "auto_map",
+}  # fmt: skip
+"""Fields about files, types of numbers and labels: no closed form depends on them."""
+QUOTED = re.compile(r"['\"]([^'\"]+)['\"]")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigField:
+    """A field of a config: its path (dots lead into parts), and the text of its annotation."""
+
+    path: str
+    annotation: str = ""
+
+    @property
+    def name(self) -> str:
+        """The last word of the path."""
+        return self.path.rpartition(".")[2]
+
+    @property
+    def literals(self) -> list[str]:
+        """The words that a ``Literal`` annotation lists."""
+        return QUOTED.findall(self.annotation) if "Literal" in self.annotation else []
+
+    def admits(self, *kinds: str) -> bool:
+        """Whether the annotation names one of ``kinds``, such as ``int``."""
+        return any(re.search(rf"\b{kind}\b", self.annotation, re.IGNORECASE) for kind in kinds)
+
+
+def fields_of(kind: Any) -> list[ConfigField]:
+    """The fields of a model class: of its config class with the parts of that, else of its constructor."""
+    config_class = config_class_of(kind)
+    return list(_of_config(config_class, "") if dataclasses.is_dataclass(config_class) else _of_signature(config_class or kind))
+
+
+def _of_signature(kind: Any) -> Iterator[ConfigField]:
+    for item in inspect.signature(kind).parameters.values():
+        if (
+            item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY)
+            and item.name not in {"self", *ABOUT_FILES}
+            and item.name[:1] != "_"
+        ):
+            yield ConfigField(item.name, text_of(item.annotation))
+
+
+def _of_config(kind: Any, prefix: str) -> Iterator[ConfigField]:
+    parts = inner_configs(kind)
+    for item in dataclasses.fields(kind):
+        if part := parts.get(item.name):
+            yield from _of_config(part, f"{prefix}{item.name}.")
+        elif item.init and item.name not in ABOUT_FILES and item.name[:1] != "_":
+            yield ConfigField(prefix + item.name, text_of(item.type))
+
+
+def configs_of(kind: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """A config class and those of its parts, each with its place in the config: empty, or a path that ends with a dot."""
+    yield place, kind
+    for name, part in inner_configs(kind).items():
+        yield from configs_of(part, f"{place}{name}.")
+
+
+def inner_configs(kind: Any) -> dict[str, Any]:
+    """The config classes of the parts of a config class, by field."""
+    if not hasattr(kind, "to_dict"):
+        return {name: part for name, part in parts_of(kind) if dataclasses.is_dataclass(part)}
+    found = {name: _part(kind, part, name) for name, part in (getattr(kind, "sub_configs", None) or {}).items()}
+    return {name: part for name, part in found.items() if part}
+
+
+def is_of_model(module: str) -> bool:
+    """Whether a module holds a model, or its config, rather than the base classes of a library."""
+    library = module.partition(".")[0]
+    return library not in ("builtins", "torch") and (".models." in module or library not in ("transformers", "diffusers"))
+
+
+def setters_of(kind: Any) -> list[str]:
+    """The properties by which a config class sets other fields."""
+    own = [base for base in kind.__mro__ if is_of_model(base.__module__)]
+    found = [name for base in own for name, item in vars(base).items() if getattr(item, "fset", None)]
+    return [name for name in dict.fromkeys(found) if name[:1] != "_"]
+
+
+def settable(kind: Any) -> list[ConfigField]:
+    """Properties of a config class, and of those of its parts, that set other fields."""
+    config = getattr(kind, "config_class", None)
+    places = configs_of(config) if hasattr(config, "to_dict") else ()
+    return [ConfigField(f"{place}{name}") for place, own in places for name in setters_of(own)]
+
+
+def undeclared(kind: Any, config: Mapping[str, Any], known: set[str]) -> Iterator[ConfigField]:
+    """The fields of a config that a user's own class does not declare, and those of inner configs that are null."""
+    own = config_class_of(kind)
+    for name in () if own is None or hasattr(own, "to_dict") else config:
+        inside = any(path.startswith(f"{name}.") for path in known)
+        if name not in known and not (inside and isinstance(config[name], Mapping)):
+            yield ConfigField(name)
+
+
+def _part(kind: Any, part: Any, name: str) -> Any:
+    """The config class of a part; of one that may be of any model, that of the default; None if it has none."""
+    found = part if dataclasses.is_dataclass(part) else type(getattr(kind(), name))
+    return found if dataclasses.is_dataclass(found) else None
+
+
+def further_fields(
+    known: Sequence[ConfigField], configs: Sequence[Mapping[str, Any]], read: Iterable[ConfigField] = ()
+) -> list[ConfigField]:
+    """What configs may hold beside the declared fields: computed values, and what a spec reads (``read``)."""
+    named = {item.path.partition(".")[0] for item in known} | ABOUT_FILES
+    found = {name: value for config in configs for name, value in config.items() if name[:1] != "_" and name not in named}
+    computed = [name for name, value in found.items() if isinstance(value, (bool, int, float, str))]
+    more = [item for item in read if item.path.partition(".")[0] not in (*named, *computed)]
+    return [*map(ConfigField, computed), *more]
+
+
+ANNOTATIONS = {"number": "int", "rational": "float", "flag": "bool"}
+"""The annotation of a field by the type of the size that a spec reads from it; no list of words is known of others."""
+
+
+def read_fields(sizes: Iterable[SizeSpec], aliases: Iterable[str]) -> list[ConfigField]:
+    """The numbers and flags that a spec reads, by their first names, without those of declared fields (``aliases``)."""
+    return [
+        ConfigField(size.keys[0], ANNOTATIONS[size.kind])
+        for size in sizes
+        if size.kind in ANNOTATIONS and size.evaluation is None and not set(size.keys) & {*aliases, *ABOUT_FILES}
+    ]
+
+
+def text_of(annotation: Any) -> str:
+    """An annotation as text."""
+    if isinstance(annotation, str):
+        return annotation
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
+def value_at(config: Mapping[str, Any], path: str) -> Any:
+    """The value at a path of a config; None if there is none."""
+    found: Any = config
+    for word in path.split("."):
+        found = found.get(word) if isinstance(found, Mapping) else None
+    return found

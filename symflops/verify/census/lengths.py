@@ -1,0 +1,173 @@
+"""Census of lengths: runs a spec's real class at short, odd and limiting lengths, and asks the spec about the same batches.
+
+A class that fails at a length that the spec answers lacks a condition under ``requires``; a spec that refuses what the class
+runs has one too many.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from symflops.api import Model
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.support.findings import SymflopsError
+from symflops.verify.cases import LiveCase
+from symflops.verify.census.observation import in_time, light_counter
+from symflops.verify.classes import in_evaluation
+from symflops.verify.counting import plain_attention
+from symflops.verify.live import build, reference_of
+from symflops.verify.tensors import arguments_of, filled, needed
+
+LONGEST = {1: 140, 2: 48, 3: 20}
+"""The longest length that is tried along one of as many axes: limits of configs that are larger are left alone."""
+TOKEN = 3
+"""The token of every text: neither padding nor a special token of a class's defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One batch at which the class ran, or failed, and the spec answered, or refused.
+
+    Attributes:
+        batch: Lengths per stream.
+        failed: The class's error, or nothing; FLOPs that differ are one too: a tensor of one row is repeated to fit another.
+        refused: The spec's message, or nothing.
+    """
+
+    batch: Mapping[str, Any]
+    failed: str
+    refused: str
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the spec refuses exactly if the class fails."""
+        return bool(self.failed) == bool(self.refused)
+
+    def __str__(self) -> str:
+        return (
+            f"the class fails: {self.failed.splitlines()[0]}"
+            if self.failed
+            else f"the class runs, and the spec says: {self.refused}"
+        )
+
+
+class LengthCensus:
+    """The real class of one case, on the CPU: meta tensors look up any position of a table."""
+
+    def __init__(self, model: Model, case: LiveCase) -> None:
+        self.case = replace(case, device="cpu")
+        self.real, built = build(reference_of(model, case), self.case, model.file.path.parent)
+        self.config = in_evaluation(model.spec, built)
+        self.program = model.program(["forward"], ["torch"], self.config)
+        self.optional = {stream.name for stream in self.program.streams if stream.optional and not stream.absent}
+        self.estimator = InterpretedEstimator(self.program, self.config, regime="forward", convention="torch")
+
+    def rows(self) -> Iterator[Tried]:
+        """Every batch of :func:`batches_of`, of the lengths that the config's numbers suggest."""
+        for batch in batches_of(self.case.batch, lengths_of_interest(self.config)):
+            yield self.tried(batch)
+
+    def tried(self, batch: Mapping[str, Any]) -> Tried:
+        """One batch, run and estimated."""
+        counted, failed = self.run(batch)
+        try:
+            derived = self.estimator.forward(self.estimator.moments(**batch))
+        except SymflopsError as error:
+            return Tried(batch, failed, str(error))
+        return Tried(batch, failed or (f"{counted} FLOPs, and not {derived}" if counted != derived else ""), "")
+
+    def run(self, batch: Mapping[str, Any]) -> tuple[int, str]:
+        """The FLOPs of the class on a batch, and the error with which it fails; a copy runs, as some classes change then."""
+        further = resized(self.case.arguments, dict(changes_of(self.case.batch, batch)))
+        batch = {name: items for name, items in batch.items() if name not in self.optional or any_length(items)}
+        try:
+            with needed("torch").no_grad(), in_time(), plain_attention(), light_counter() as counter:
+                given = arguments_of(self.program, batch, self.estimator.sizes, further)
+                copy.deepcopy(self.real)(**filled(given, real_tensor))
+        except Exception as error:  # any error of the class
+            return 0, f"{type(error).__name__}: {error}"
+        return counter.total, ""
+
+
+def any_length(items: Any) -> bool:
+    """Whether a stream has anything; no images of no tokens are a batch without images."""
+    return not isinstance(items, list) or any(any(item) if isinstance(item, list) else item for item in items)
+
+
+def real_tensor(tensor: Any, _: str) -> Any:
+    """Real values in place of none: tokens, or zeros; one index per sample is 0, as tables of those may be small."""
+    token = TOKEN if tensor.dim() > 1 and not tensor.is_floating_point() else 0
+    return needed("torch").full(tensor.shape, token, dtype=tensor.dtype)
+
+
+def lengths_of_interest(config: Any) -> list[int]:
+    """0 to 5, and around every number of a config and its double: limits, kernels, windows, sides of images."""
+    numbers = {number for number in whole_numbers(config) if 0 < number <= max(LONGEST.values())}
+    near = {around + step for number in numbers for around in (number, 2 * number) for step in (-1, 0, 1)}
+    return sorted({*range(6), *near})
+
+
+def whole_numbers(value: Any) -> Iterator[int]:
+    """The whole numbers in a config."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from whole_numbers(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from whole_numbers(item)
+
+
+def batches_of(base: Mapping[str, Any], lengths: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """The batch of a case with other lengths: each axis of each stream by itself, and all axes of a stream together."""
+    yield dict(base)
+    for length in lengths:
+        for name, items in base.items():
+            if not isinstance(items, list) or not items:
+                continue
+            axes = len(items[0]) if isinstance(items[0], list) else 0
+            if length > LONGEST[max(axes, 1)]:
+                continue
+            for changed in ({axis} for axis in range(axes)) if axes else [set()]:
+                yield {**base, name: [replaced(item, length, changed) for item in items]}
+            if axes > 1:
+                yield {**base, name: [[length] * axes for _ in items]}
+
+
+def replaced(item: Any, length: int, axes: Container[int]) -> Any:
+    """An item with another length along some of its axes."""
+    return [length if axis in axes else old for axis, old in enumerate(item)] if isinstance(item, list) else length
+
+
+def changes_of(base: Mapping[str, Any], batch: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+    """The lengths of streams with one axis that another batch replaces, each with its own."""
+    for name, items in base.items():
+        for one, two in zip(items, batch[name], strict=True) if isinstance(items, list) else ():
+            if isinstance(one, int) and one != two:
+                yield one, two
+
+
+def resized(value: Any, changes: Mapping[int, int]) -> Any:
+    """Further arguments for other lengths: their shapes, numbers and rows of values that have a base's length."""
+    if isinstance(value, Mapping):
+        if "value" in value:
+            return {**value, "value": [_row(row, changes) for row in value["value"]]}
+        if "shape" in value:
+            place = next((place for place, side in enumerate(value["shape"]) if side in changes), None)
+            shape = [changes[side] if at == place else side for at, side in enumerate(value["shape"])]
+            return {**value, "shape": shape}
+        return {name: resized(item, changes) for name, item in value.items()}
+    if isinstance(value, list):
+        return [resized(item, changes) for item in value]
+    return changes.get(value, value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _row(row: Any, changes: Mapping[int, int]) -> Any:
+    length = changes.get(len(row)) if isinstance(row, Sequence) else None
+    if length is None:
+        return row
+    return [row[0]] * (length - len(row)) + list(row[len(row) - length if length < len(row) else 0 :])

@@ -1,0 +1,193 @@
+"""What a real class is at one config: its parameters by name and shape, and the FLOPs of both passes."""
+
+from __future__ import annotations
+
+import copy
+import math
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.parameters import Shape, instances_of
+from symflops.ir.program import Program
+from symflops.support.findings import SymflopsError
+from symflops.verify.cases import LiveCase
+from symflops.verify.census.variations import Changes
+from symflops.verify.counting import both_passes, counter
+from symflops.verify.live import build, parameters_of
+from symflops.verify.tensors import arguments_of, moved, needed
+
+SECONDS = 12
+"""Of the processor, for one model or one run: a busy machine changes no verdict."""
+
+
+class TooSlowError(SymflopsError):
+    """A model takes too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A real model: its complete config, its parameters, and the names that share one.
+
+    Attributes:
+        model: The model itself.
+        config: Its complete config.
+        parameters: The shape of each parameter by its name.
+        aliases: For every name the first name of its parameter.
+    """
+
+    model: Any
+    config: Mapping[str, Any]
+    parameters: Mapping[str, Shape]
+    aliases: Mapping[str, str]
+
+    @property
+    def elements(self) -> int:
+        """The elements of all parameters."""
+        return sum(map(math.prod, self.parameters.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What a spec derives for one config."""
+
+    program: Program
+    estimator: InterpretedEstimator
+
+    def parameters(self, aliases: Mapping[str, str]) -> dict[str, Shape] | None:
+        """The shape of each parameter under its first name; None if two are one."""
+        found = instances_of(self.program, self.estimator.sizes)
+        named = {aliases.get(name, name): shape for name, shape in found.items()}
+        return named if len(named) == len(found) else None
+
+    def passes(self, batch: Mapping[str, Any]) -> tuple[int, int]:
+        """The FLOPs of both passes on a batch."""
+        moments = self.estimator.moments(**batch)
+        return self.estimator.forward(moments), self.estimator.backward(moments)
+
+
+def observed(reference: str, case: LiveCase, folder: Any = None) -> Observed:
+    """The real model of a case.
+
+    Raises:
+        SymflopsError: the class does not accept the config.
+    """
+    with in_time():
+        model, config = build(reference, case, folder)
+    return Observed(model, config, *parameters_of(model))
+
+
+def flops(seen: Observed, case: LiveCase, derived: Derived, outputs: tuple[str, ...]) -> tuple[int, int]:
+    """The FLOPs of both passes of a real model on the batch of a case.
+
+    Raises:
+        SymflopsError: the model does not run on it.
+    """
+    arguments = moved(arguments_of(derived.program, case.batch, derived.estimator.sizes, case.arguments), case.device)
+    with in_time():
+        forward, backward = both_passes(seen.model, arguments, outputs, light_counter)
+    return forward.total, backward.total
+
+
+def light_counter() -> Any:
+    """PyTorch's rules of counting without its account by module, which takes most of the time of a small model."""
+    registry = counter(False).flop_registry
+
+    class Counting(needed("torch.utils._python_dispatch").TorchDispatchMode):  # type: ignore[misc]
+        total = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            result = func(*args, **(kwargs or {}))
+            count = registry.get(func._overloadpacket)
+            if count is not None:
+                self.total += int(count(*args, **(kwargs or {}), out_val=result))
+            return result
+
+    return Counting()
+
+
+def changed(case: LiveCase, changes: Changes, aliases: Mapping[str, str]) -> LiveCase:
+    """A case with other values in its config; ``aliases`` are other names of fields, which give way."""
+    config: dict[str, Any] = copy.deepcopy(dict(case.config))
+    for path, value in changes.items():
+        *outer, last = path.split(".")
+        inner = config
+        for word in outer:
+            inner = inner.setdefault(word, {})
+        for alias, name in aliases.items():
+            if name == last:
+                inner.pop(alias, None)
+        inner[last] = copy.deepcopy(value)
+    return replace(case, config=config)
+
+
+def fitting(case: LiveCase, base: Mapping[str, Any], changes: Changes) -> Iterator[LiveCase]:
+    """A case with batches and arguments that may fit its changed config: as they are; renumbered; larger."""
+    given = {name: value for name, value in case.arguments.items() if value is not None}
+    if len(given) < len(case.arguments):  # what a case leaves out may be there now
+        yield replace(case, arguments=given)
+    yield case
+    pairs = {old: new for name, value in changes.items() for old, new in _pairs(base.get(name), value)}
+    if pairs:
+        yield replace(case, batch=_renumbered(case.batch, pairs), arguments=_renumbered(case.arguments, pairs))
+        yield replace(case, arguments=_renumbered(case.arguments, pairs))
+    sizes = [axis for items in case.batch.values() for item in items for axis in (item if isinstance(item, list) else [item])]
+    for factor in dict.fromkeys((2, *(new for new in pairs.values() if 2 < new < 5 and max(sizes, default=0) <= 32))):
+        batch = {name: [_times(item, factor) for item in items] for name, items in case.batch.items()}
+        longer = {axis: factor * axis for axis in sizes if axis > 1}
+        yield replace(case, batch=batch, arguments={name: _lengthened(value, longer) for name, value in case.arguments.items()})
+
+
+def _pairs(old: Any, new: Any) -> Iterator[tuple[int, int]]:
+    if isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)):
+        for one, two in zip(old, new, strict=False):
+            yield from _pairs(one, two)
+    elif isinstance(old, int) and isinstance(new, int) and not isinstance(old, bool) and old != new and old > 1:
+        yield old, new
+
+
+def _renumbered(value: Any, pairs: Mapping[int, int]) -> Any:
+    if isinstance(value, Mapping):
+        return {name: item if name == "dtype" else _renumbered(item, pairs) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_renumbered(item, pairs) for item in value]
+    return pairs.get(value, value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _lengthened(value: Any, longer: Mapping[int, int]) -> Any:
+    """An argument whose shapes and numbers are those of longer items; values of a tensor stay."""
+    if isinstance(value, Mapping):
+        return {name: item if name == "value" else _lengthened(item, longer) for name, item in value.items()}
+    return [_lengthened(item, longer) for item in value] if isinstance(value, list) else _renumbered(value, longer)
+
+
+def _times(item: Any, factor: int) -> Any:
+    if isinstance(item, (list, tuple)):
+        return [_times(axis, factor) for axis in item]
+    return item * factor if isinstance(item, int) else item
+
+
+@contextmanager
+def in_time() -> Iterator[None]:
+    """Stop what takes more than ``SECONDS`` of the processor.
+
+    Raises:
+        TooSlowError: it did.
+    """
+
+    def stop(*_: object) -> None:
+        raise TooSlowError(f"takes more than {SECONDS} s of the processor")
+
+    known = None
+    with suppress(ValueError):  # not the main thread: no limit
+        known = signal.signal(signal.SIGPROF, stop)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        yield
+    finally:
+        if known is not None:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, known)

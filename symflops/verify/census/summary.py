@@ -1,0 +1,276 @@
+"""Sums up the variations of a class: which fields are described, without effect, or guarded, and the words they hold.
+
+Lists are guarded by the lengths at which a spec is exact, alone or beside another list.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from symflops.evaluate.classes import admitted, class_name, kind_of, related, texts_in, values_at
+from symflops.library.records.census import source_digest, version_of
+from symflops.library.records.inexact import known_inexact
+from symflops.verify.census.fields import value_at
+from symflops.verify.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, Survey, plain_lists
+from symflops.verify.census.variations import UNHEARD
+from symflops.verify.classes import config_class_of
+from symflops.verify.defaults import signature_of
+
+MEASURES = ("number", "list")
+SMALL = 3
+"""Numbers up to this one may be wrong by themselves: 0 stands for null, and a product along an axis of 1 may be broadcast, as
+that of the second half of 3."""
+VERDICTS = (EXACT, NONE, REFUSED, WRONG, UNRUN, UNBUILT)
+
+
+def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
+    """The census of one class, as its file holds it.
+
+    ``differs`` are numbers and lists of described fields that came out otherwise on the batches of the cases and beside the
+    other fields, where no rule about lengths tells why; or whose work depends on data.
+    """
+    by_path: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_path[row.path].append(row)
+    read = {key for size in survey.model.spec.sizes for key in size.keys}
+    described, free, guarded, words, unrun, differs = [], [], {}, {}, {}, {}
+    for item in survey.fields:
+        found = by_path.get(item.path, [])
+        known = [plain_lists(value_at(base.json, item.path)) for base in survey.bases]
+        good, bad = values_of(found, known)
+        odd = [
+            value for value in bad if kind_of(value) in MEASURES and not texts_in(value) and not is_of_other_length(value, good)
+        ]
+        same = any(row.verdict in (EXACT, NONE) and kind_of(row.changes[item.path]) in MEASURES for row in found)
+        told = same and item.path in read
+        counted = depends_on_data(survey) and not any(row.why.startswith("parameters") for row in found if row.verdict == WRONG)
+        if told and not counted:  # the rest tells nothing about small numbers, which are wrong by themselves
+            odd = [value for value in odd if kind_of(value) != "number" or value > SMALL]
+        lengths = lengths_of(item.path, good, odd, found, survey)
+        if odd and not lengths and not counted and "least" not in guard(good, bad):
+            lengths = parts_of(item.path, found, survey)
+        if odd and not lengths and "least" not in guard(good, bad) and (told or counted):
+            differs[item.path] = odd
+            bad = [value for value in bad if value not in odd]
+        texts = words_of(good, bad, known)
+        strange = bool(set(texts_in(bad)) - set(texts))
+        bad = [
+            value for value in bad if not texts_in(value) or (isinstance(value, str) and value in texts)
+        ]  # else a word is refused
+        verdicts = {row.verdict for row in found}
+        if bad or not (verdicts - {UNBUILT} or item.path in read or follows(known)):
+            guarded[item.path] = guard(good, bad, lengths, idle_numbers(found))
+        elif item.path in read or verdicts & {EXACT, REFUSED, WRONG}:
+            described.append(item.path)
+        elif item not in survey.unlisted:
+            free.append(item.path)
+        if (texts or strange) and not open_to_words(found):
+            words[item.path] = texts
+            if idle := sorted(unrun_words(found) - set(texts)):
+                unrun[item.path] = idle
+    absent = left_out(survey.kind, guarded, words)
+    return {
+        "described": described, "free": free, "guarded": guarded, "words": words, **({"left_out": absent} if absent else {}),
+        **({"unrun": unrun} if unrun else {}), **({"differs": differs} if differs else {}),
+        "variations": {name: count for name in VERDICTS if (count := Counter(row.verdict for row in rows)[name])},
+        "made_from": made_from(survey.kind, survey.reference),
+    }  # fmt: skip
+
+
+def is_of_other_length(value: Any, good: Sequence[Any]) -> bool:
+    """Whether a list is longer or shorter than all exact ones, which are equally long: a patch has three sides, not four."""
+    lengths = {len(other) for other in good if isinstance(other, list)}
+    return isinstance(value, list) and len(lengths) == 1 and len(value) not in lengths
+
+
+def depends_on_data(survey: Survey) -> bool:
+    """Whether records of the class cannot be exact (``inexact.yaml``): then FLOPs that differ say nothing about a field."""
+    name = class_name(survey.reference)
+    return any(f"/{name}/" in known for known in known_inexact(survey.model.file.root))
+
+
+def words_of(good: Sequence[Any], bad: Sequence[Any], known: Sequence[Any]) -> list[str]:
+    """The words of a field: those of the bases, and of exact values those that no wrong list has."""
+    wrong = {word for value in bad if isinstance(value, list) for word in texts_in(value)}
+    own = {word for value in known for word in texts_in(value)}
+    return sorted(own | {word for value in good for word in texts_in(value)} - wrong - {UNHEARD})
+
+
+def idle_numbers(rows: Sequence[Row]) -> list[Any]:
+    """The numbers with which the class has the derived parameters, and does not run on the batches of the cases."""
+    return [value for row in rows if row.verdict == UNRUN and kind_of(value := row.changes[row.path]) == "number"]
+
+
+def unrun_words(rows: Sequence[Row]) -> set[str]:
+    """The words of a field with which the class has the derived parameters, and fails to run."""
+    idle, wrong = (
+        {word for row in rows if row.verdict == verdict for word in texts_in(row.changes[row.path])}
+        for verdict in (UNRUN, WRONG)
+    )
+    return idle - wrong - {UNHEARD}
+
+
+def follows(values: Sequence[Any]) -> bool:
+    """Whether a field holds numbers, lists or mappings: if the class takes no other, it checks them itself."""
+    return any(kind_of(value) in (*MEASURES, "mapping") for value in values)
+
+
+def open_to_words(rows: Sequence[Row]) -> bool:
+    """Whether a field holds any text, without effect: each base accepts an unheard-of word, and no word matters."""
+    unheard = [row.verdict for row in rows if UNHEARD in texts_in(row.changes[row.path])]
+    matters = any(row.verdict in (EXACT, WRONG, REFUSED) for row in rows if row.changes[row.path] is not None)
+    return set(unheard) == {NONE} and not matters
+
+
+def values_of(rows: Iterable[Row], known: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The values at which a field is derived exactly, and those at which it is not.
+
+    A value of a base is exact there, even if it is not beside the other values of another base.
+    """
+    good, bad = list(known), []
+    for row in rows:
+        value = row.changes[row.path]
+        if row.verdict in (EXACT, NONE):
+            good.append(value)
+        elif row.verdict == WRONG:
+            bad.append(value)
+    wrong, own = {json.dumps(value) for value in bad}, {json.dumps(value) for value in known}
+    return [value for value in _distinct(good) if json.dumps(value) not in wrong - own], _distinct(bad)
+
+
+def guard(
+    good: Sequence[Any], bad: Sequence[Any], lengths: Mapping[str, Any] | None = None, idle: Sequence[Any] = ()
+) -> dict[str, Any]:
+    """What a guarded field may hold: values; kinds of values without a wrong one; numbers from one above all wrong ones on.
+
+    ``lengths`` is the rule about the lengths of its lists, if one tells exact ones from wrong ones; ``idle`` are numbers with
+    which parameters are exact, and nothing ran.
+    """
+    wrong = {kind_of(value) for value in bad}
+    kinds = {kind_of(value) for value in good if kind_of(value) in ("number", "list")} - wrong if bad else set()
+    numbers = [value for value in good if kind_of(value) == "number"]
+    low = [value for value in bad if kind_of(value) == "number"]
+    above = low and max(low) <= SMALL and any(value > max(low) for value in (*numbers, *idle))
+    least = max(low) + 1 if above else None
+    right, odd = ({len(value) for value in known if isinstance(value, list)} for known in (good, bad))
+    if not lengths and right - odd and "list" in wrong:
+        lengths = {"lengths": sorted(right - odd)}
+    if lengths and "related" in lengths:  # any number must be related so
+        good, least = [value for value in good if kind_of(value) != "number"], None
+    held = lengths.get("lengths", right) if lengths else ()
+    values = [value for value in good if kind_of(value) not in kinds and not (isinstance(value, list) and len(value) in held)]
+    found: dict[str, Any] = {"values": sorted(values, key=lambda value: (kind_of(value), json.dumps(value)))}
+    if least is not None:
+        found["values"] = [value for value in found["values"] if kind_of(value) != "number" or value < least]
+        found["least"] = least
+    return found | ({"kinds": sorted(kinds)} if kinds else {}) | dict(lengths or {})
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    return list({json.dumps(value): value for value in values}.values())
+
+
+def made_from(kind: Any, reference: str) -> dict[str, str]:
+    """What a census rests on: the version of the library, and digests of the sources of the class and of its config class."""
+    package = kind.__module__.partition(".")[0]
+    found = {f"version {package}": version_of(package)} if version_of(package) else {}
+    root = Path(inspect.getfile(sys.modules[package])).parent
+    for one in (kind, config_class_of(kind)):
+        if one is not None and ":" not in reference:
+            name = f"{package}/{Path(inspect.getfile(one)).relative_to(root).as_posix()}"
+            found[name] = source_digest(name)
+    return found
+
+
+def lengths_of(path: str, good: Sequence[Any], bad: Sequence[Any], rows: Sequence[Row], survey: Survey) -> dict[str, Any]:
+    """The rule about lengths that tells exact variations of a field from wrong ones; empty if there is none.
+
+    Lists may be at least as long as the ``shortest`` exact one, have one of some ``lengths``, or be as long as another list;
+    a number may be the length of a list; and a list may hold rising indices below a number.
+
+    Args:
+        path: The field.
+        good: Its exact values.
+        bad: Its wrong values.
+        rows: Its variations.
+        survey: The census of its class.
+    """
+    right, wrong = ({len(value) for value in values if kind_of(value) == "list"} for values in (good, bad))
+    listed = bool(right and wrong) and not right & wrong
+    number = any(kind_of(value) == "number" for value in good)  # which stands for all items
+    if listed and not number and max(wrong) < min(right):
+        return {"shortest": min(right)}
+    found = next(relations(path, rows, survey), None) if bad else None
+    if found and not (listed and number):
+        return beside(survey.kind, path, *found)
+    return {"lengths": sorted(right)} if listed else {}
+
+
+def parts_of(path: str, rows: Sequence[Row], survey: Survey) -> dict[str, Any]:
+    """The number that all exact variations of a field divide, and no wrong one does; empty if there is none."""
+    found = next(relations(path, rows, survey, {"number": "part"}), None)
+    return beside(survey.kind, path, *found) if found else {}
+
+
+BESIDE = {"list": "long", "number": "indices"}
+"""The relation of a list, or of the number of its entries, to a field of a kind."""
+
+
+def relations(path: str, rows: Sequence[Row], survey: Survey, words: Mapping[str, str] = BESIDE) -> Iterator[tuple[str, str]]:
+    """The relations to another field that hold in all exact variations of a field, and in no wrong one."""
+    part = path.rpartition(".")[0]
+    told = [row for row in rows if kind_of(row.changes[path]) in MEASURES]
+    right, wrong = ([row.config for row in told if row.verdict in kinds] for kinds in ((EXACT, NONE), (WRONG,)))
+    right += [base.json for base in survey.bases if kind_of(value_at(base.json, path)) in MEASURES]
+    configs = [plain_lists_in(config) for config in (*right, *wrong)]
+    inner: Any = (value_at(configs[0], part) if part else configs[0]) if right else None
+    for name, value in inner.items() if isinstance(inner, Mapping) else ():
+        other = f"{part}.{name}" if part else name
+        word = words.get(kind_of(value))
+        if word and other != path and not texts_in(value):
+            tells = [related(value_at(config, path), {"related": [[word, other]]}, config) for config in configs]
+            if tells == [True] * len(right) + [False] * len(wrong):
+                yield word, other
+
+
+def plain_lists_in(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config with lists instead of tuples."""
+    return {name: plain_lists_in(value) if isinstance(value, Mapping) else plain_lists(value) for name, value in config.items()}
+
+
+def beside(kind: Any, path: str, word: str, other: str) -> dict[str, Any]:
+    """The guard of a field that has a relation to another one, with what that is where a config leaves it out."""
+    known = [value for value in default(kind, other) if kind_of(value) in MEASURES]
+    return {"related": [[word, other, *(value if kind_of(value) == "number" else len(value) for value in known)]]}
+
+
+def left_out(kind: Any, guarded: Mapping[str, Any], words: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """What a class takes where a config leaves fields out, unless that is exact whatever else the config holds.
+
+    Where small numbers are guarded, null stands for a number that other sizes make, which is checked as a size.
+    """
+    found = {}
+    for path in dict.fromkeys((*guarded, *words)):
+        known = guarded.get(path, {})
+        for value in default(kind, path):
+            unknown = path in guarded and ("related" in known or not admitted(value, known))
+            strange = path in words and not set(texts_in(value)) <= set(words[path])
+            if (unknown or strange) and not (value is None and "least" in known):
+                found[path] = value
+    return found
+
+
+def default(kind: Any, path: str) -> list[Any]:
+    """What a class takes where a config leaves a field out; empty if that is unknown."""
+    config_class = config_class_of(kind)
+    if hasattr(config_class, "to_dict"):
+        found = values_at(config_class().to_dict(), path)
+    else:
+        found = values_at(signature_of(config_class or kind), path)
+    return list(json.loads(json.dumps(found, default=str)))

@@ -1,0 +1,138 @@
+"""Takes the census of a spec: surveys each of its classes, and sums up."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import math
+import os
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from symflops.api import Model
+from symflops.library.records.census import SCHEMA, spec_digest
+from symflops.support.digests import digest
+from symflops.verify.cases import LiveCase, cases_of
+from symflops.verify.census.summary import VERDICTS, summary
+from symflops.verify.census.survey import EXACT, NONE, REFUSED, UNRUN, WRONG, Row, Survey
+from symflops.verify.classes import class_of
+from symflops.verify.live import reference_of
+
+COMPARED = (EXACT, NONE, WRONG)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The census of one class: the survey and every variation of it."""
+
+    survey: Survey
+    rows: Sequence[Row]
+    cases: int
+
+    def __str__(self) -> str:
+        counts = Counter(row.verdict for row in self.rows)
+        found = ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name])
+        return f"{self.survey.reference}: {found or 'nothing'}, from {len(self.survey.bases)} of {self.cases} cases"
+
+
+def taken(model: Model, seed: int) -> dict[str, Taken]:
+    """The variations of each class of a spec that has a config class, or a signature, of its own.
+
+    Raises:
+        SymflopsError: a library is missing, or a class does not exist.
+    """
+    by_class: dict[str, list[LiveCase]] = {}
+    for case in cases_of(model.file):
+        by_class.setdefault(reference_of(model, case), []).append(case)
+    found = {}
+    with quiet():
+        for reference in of_each_config(by_class, model.file.path.parent):
+            survey = Survey(model, reference, by_class[reference], seed)
+            found[reference] = Taken(survey, list(survey.rows()), len(by_class[reference]))
+    return found
+
+
+def document_of(model: Model, found: Mapping[str, Taken]) -> dict[str, Any]:
+    """The census of a spec, as its file holds it."""
+    classes = {reference: summary(one.survey, one.rows) for reference, one in found.items()}
+    return {"schema": SCHEMA, "spec": spec_digest(model.spec), "classes": classes}
+
+
+def of_each_config(references: Iterable[str], folder: Path) -> list[str]:
+    """The first class of each config class: classes that share one have the same fields."""
+    first: dict[Any, str] = {}
+    for reference in references:
+        kind = class_of(reference, folder)
+        first.setdefault(getattr(kind, "config_class", None) or kind, reference)
+    return list(first.values())
+
+
+def recorded(model: Model, found: Mapping[str, Taken], seed: int) -> dict[str, Any]:
+    """The variations that the real class accepts, with its figures, so that a test can compare without the library."""
+    classes = {}
+    for reference, one in found.items():
+        bases = {base.number: saved(base.seen.config) for base in one.survey.bases}
+        own = {base.number: base.seen.parameters for base in one.survey.bases}
+        told = (row for row in one.rows if row.verdict in COMPARED or (is_answerable(row) and row.tells(own[row.base])))
+        rows = [of_row(row, bases[row.base]) for row in told]
+        classes[reference] = {"bases": bases, "rows": rows}
+    return {"spec": model.spec.name, "seed": seed, "classes": classes}
+
+
+def is_answerable(row: Row) -> bool:
+    """Whether a variation is refused, or answered though nothing runs; not if the class fails to run as sizes do not fit."""
+    return row.verdict == REFUSED or (row.verdict == UNRUN and not row.why)
+
+
+def of_row(row: Row, base: Mapping[str, Any]) -> dict[str, Any]:
+    """A variation: what is set, what that changes in the complete config, and the figures of the real class."""
+    config = saved(row.config)
+    return {
+        "base": row.base, "set": saved(row.changes), "effect": row.verdict != NONE, **({"edge": True} if row.edge else {}),
+        "config": {name: value for name, value in config.items() if name not in base or base[name] != value},
+        "batch": saved(row.batch), "passes": row.passes, "shapes": shapes_digest(row.parameters.values()),
+        "parameters": sum(map(math.prod, row.parameters.values())),
+    }  # fmt: skip
+
+
+def saved(config: Mapping[str, Any]) -> Any:
+    """A config as JSON."""
+    return json.loads(json.dumps(config, default=str))
+
+
+def shapes_digest(shapes: Iterable[Sequence[int]]) -> str:
+    """A digest of the shapes of parameters, in any order."""
+    return digest(json.dumps(sorted(map(list, shapes))))[:16]
+
+
+def text_of(document: Mapping[str, Any]) -> str:
+    """The text of a census: a line per entry, so that changes read well."""
+    lines = [f'{{"schema": {document["schema"]}, "spec": "{document["spec"]}", "classes": {{']
+    for place, (reference, entry) in enumerate(document["classes"].items()):
+        lines.append(f" {json.dumps(reference)}: {{")
+        parts = []
+        for name, value in entry.items():
+            if isinstance(value, dict) and name in ("guarded", "words", "unrun", "made_from") and value:
+                inner = ",\n".join(f"   {json.dumps(key)}: {json.dumps(item)}" for key, item in value.items())
+                parts.append(f"  {json.dumps(name)}: {{\n{inner}\n  }}")
+            else:
+                parts.append(f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}")
+        lines.append(",\n".join(parts))
+        lines.append(" }" + ("," if place < len(document["classes"]) - 1 else ""))
+    return "\n".join([*lines, "}}"]) + "\n"
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """No warnings of libraries about strange configs."""
+    level = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    with warnings.catch_warnings(), open(os.devnull, "w") as null, contextlib.redirect_stdout(null):  # noqa: PTH123
+        warnings.simplefilter("ignore")
+        yield
+    logging.disable(level)

@@ -1,0 +1,281 @@
+"""Variations of one field of a config: flipped, null, scaled, other words, other items. No spec is consulted.
+
+The words that a class accepts are read off its source, without running it: comparisons, keys of tables, and annotations.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from random import Random
+from types import ModuleType
+from typing import Any
+
+from symflops.verify.census.fields import ABOUT_FILES, ConfigField, configs_of, is_of_model, value_at
+
+Changes = Mapping[str, Any]
+"""New values by path."""
+PARTNERS = 6
+
+DEPTH = 2
+ACTIVATIONS = ("ACT2FN", "ACT2CLS")
+UNHEARD = "unheard-of"
+"""A word that no source knows."""
+
+
+def variations(field: ConfigField, value: Any, words: Sequence[str], widths: Sequence[int], random: Random) -> Iterator[Any]:
+    """Other values of a field.
+
+    Args:
+        field: The field.
+        value: Its value in the base config.
+        words: Those that the class's source accepts.
+        widths: Values for a number that is null in the base: those that the base config has elsewhere.
+        random: Draws factors.
+    """
+    found: list[Any] = []
+    if isinstance(value, bool):
+        found = [not value]
+    elif isinstance(value, int):
+        found = _scaled(value, random)
+    elif isinstance(value, float):
+        found = [value * 2, value / 2, value + 1.0] if value else [0.25, 0.5]
+    elif isinstance(value, str):
+        found = [*words, UNHEARD]
+    elif isinstance(value, (list, tuple)):
+        found = list(_lists(list(value), words, random))
+    elif value is None:
+        found = list(_filled(field, words, widths))
+    for other in [*found, None]:
+        if other != value or type(other) is not type(value):
+            yield other
+
+
+def _scaled(value: int, random: Random) -> list[int]:
+    """Larger and smaller numbers than ``value``."""
+    if value in (0, -1):
+        return [1, 2, 8]
+    down = [value // divisor for divisor in (2, 3) if value > 1 and value % divisor == 0][:1] or [max(value - 1, 0)]
+    return list(dict.fromkeys([value * random.choice((2, 2, 3)), *down, value + 1, value + 2, 3 * value]))
+
+
+def edges(field: ConfigField, value: Any) -> list[Any]:
+    """Small numbers, and the next odd one: where a class tests a number as a truth, divides by it, or broadcasts along it."""
+    anything = not field.admits("int", "float", "bool", "str", "list", "tuple", "dict")
+    if isinstance(value, bool) or not (isinstance(value, int) or (value is None and (anything or field.admits("int")))):
+        return []
+    found = [0, 1, 2, 3] if value is None else [0, 1, 2, 3, value + 1 + value % 2]
+    return [other for other in dict.fromkeys(found) if other != value]
+
+
+def alike(path: str, value: Any, config: Mapping[str, Any], times: Sequence[int] = (1,)) -> list[int]:
+    """The numbers beside one, taken so many ``times``, that divide it.
+
+    Where a class divides the one by the other, one number is left of each head, or one pair, along which it may broadcast.
+    """
+    if not (_number(value) and value > 1):
+        return []
+    part = path.rpartition(".")[0]
+    beside = [other for other in (value_at(config, part) if part else config).values() if _number(other) and other > 0]
+    return sorted(
+        {other for factor in times for other in (factor * one for one in beside) if other < value and value % other == 0}
+    )
+
+
+def _lists(value: list[Any], words: Sequence[str], random: Random) -> Iterator[Any]:
+    """Lists with other items, one more, one less."""
+    if not value:
+        yield from ([0], [1], [0, 1], [8])
+        return
+    if all(isinstance(item, str) for item in value):
+        for word in words:
+            yield [*value[:-1], word]
+        for word in dict.fromkeys([*words, *value]):
+            yield [word] * len(value)
+    elif all(isinstance(item, bool) for item in value):
+        yield [not item for item in value]
+        yield [*value[:-1], not value[-1]]
+    elif all(isinstance(item, (int, float)) for item in value):
+        yield [2 * item for item in value]
+        yield [*value[:-1], 2 * value[-1]]
+        yield [*value[:-1], value[-1] + 1]
+        yield value[::-1]
+        yield random.choice(value)
+    yield [*value, value[-1]]
+    yield value[:-1]
+    yield []
+
+
+def _filled(field: ConfigField, words: Sequence[str], widths: Sequence[int]) -> Iterator[Any]:
+    """Values for a field that is null."""
+    anything = not field.admits("int", "float", "bool", "str", "list", "tuple", "dict")
+    if field.admits("bool") or anything:
+        yield from (True, False)
+    if field.admits("str", "Literal") or words:
+        yield from words
+        yield UNHEARD
+    if field.admits("int", "float") or anything:
+        yield from (2, 8, *widths)
+    if field.admits("list", "tuple"):
+        yield from ([0], [1], [0, 1])
+
+
+def partnered(path: str, value: Any, other: Any, config: Mapping[str, Any], fields: Sequence[ConfigField]) -> Iterator[Changes]:
+    """Pairs for a number or a list that cannot change alone: related fields of the same part change by the same factor.
+
+    Related are equal numbers first, then those that divide or are divided; for lists, all lists of that length.
+    """
+    same = [item for item in fields if item.path != path and item.path.rpartition(".")[0] == path.rpartition(".")[0]]
+    if isinstance(value, list) and isinstance(other, list) and value and len(other) != len(value):
+        lists = [(item.path, value_at(config, item.path)) for item in same]
+        twins = {name: list(found) for name, found in lists if isinstance(found, (list, tuple)) and len(found) == len(value)}
+        grown = len(other) > len(value)
+        if twins and other:
+            yield {path: other} | {name: [*found, found[-1]] if grown else found[:-1] for name, found in twins.items()}
+        return
+    if not (_number(value) and _number(other) and value and other):
+        return
+    numbers = [(item.path, value_at(config, item.path)) for item in same]
+    related = [(name, found) for name, found in numbers if _number(found) and found > 1]
+    related.sort(key=lambda pair: (pair[1] != value, pair[1] % value != 0 and value % pair[1] != 0))
+    for name, found in related[:PARTNERS]:
+        if found * other % value == 0:
+            yield {path: other, name: found * other // value}
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class Words:
+    """The words that the source of a class compares its fields with.
+
+    Attributes:
+        modules: The modules that hold the source: that of the class and of its bases, and what these import of its library.
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self.modules = list(_modules(kind))
+        self.known: dict[str, dict[str, None]] = defaultdict(dict)
+        for module in self.modules:
+            for name, word in words_in(module):
+                self.known[name][word] = None
+
+    def of(self, field: ConfigField) -> list[str]:
+        """The words for a field: of its annotation, of what is compared under its name, and those of activations."""
+        found = dict.fromkeys(field.literals)
+        names = {field.name, field.name.removesuffix("s"), field.name.removesuffix("_type"), f"{field.name}_type"}
+        for name in sorted(names):
+            found |= self.known.get(name, {})
+        if "act" in field.name.split("_") or "activation" in field.name:
+            for module in self.modules:
+                for table in ACTIVATIONS:
+                    found |= dict.fromkeys(getattr(module, table, ()))
+        return list(found)
+
+
+def _modules(kind: Any) -> Iterator[ModuleType]:
+    """The modules of a class and of its bases, and those that they import from within the library, two steps deep."""
+    library = kind.__module__.partition(".")[0]
+    names = [base.__module__ for base in kind.__mro__] + [getattr(getattr(kind, "config_class", kind), "__module__", "")]
+    seen: dict[str, None] = {}
+    for depth in range(DEPTH + 1):
+        names = [name for name in dict.fromkeys(names) if name.partition(".")[0] == library and name not in seen]
+        seen |= dict.fromkeys(names)
+        inner = (name for module in names if depth < DEPTH for name in _imported(module))
+        names = [name for name in inner if "models" in name.split(".") or name.endswith("activations")]
+    yield from (sys.modules[name] for name in seen if name in sys.modules)
+
+
+@cache
+def _imported(name: str) -> tuple[str, ...]:
+    """The modules that the members of a module come from."""
+    module = sys.modules.get(name)
+    members = vars(module).values() if module else ()
+    return tuple(dict.fromkeys(getattr(member, "__module__", None) or "" for member in members if callable(member)))
+
+
+@cache
+def words_in(module: ModuleType) -> tuple[tuple[str, str], ...]:
+    """Pairs of a name and a word that a module's source compares it with, or that is a key of a table it looks up in."""
+    return tuple(pair for node in ast.walk(_tree(module)) for pair in _words_of(node, vars(module)))
+
+
+def _tree(module: ModuleType) -> ast.AST:
+    """The syntax tree of a module's source; an empty one if there is none."""
+    try:
+        return ast.parse(inspect.getsource(module))
+    except (OSError, TypeError, SyntaxError):
+        return ast.Module([], [])
+
+
+def unlisted(kind: Any) -> Iterator[ConfigField]:
+    """Fields that the source of a class asks a config for (``getattr``, ``hasattr``), and its config class does not have.
+
+    Of a constructor's arguments there is nothing else: what it does not name is dropped.
+    """
+    if not hasattr(getattr(kind, "config_class", None), "to_dict"):
+        return
+    own = [base.__module__ for base in kind.__mro__]
+    for place, config in configs_of(kind.config_class):
+        names = dict.fromkeys([config.__module__.replace(".configuration_", ".modeling_"), *([] if place else own)])
+        modules = [
+            sys.modules[name] for name in names if name in sys.modules and is_of_model(name) and ".generation_" not in name
+        ]
+        made, asked = _made(config), dict.fromkeys(name for module in modules for name in asked_in(module))
+        lacking = [name for name in asked if name[:1] != "_" and name not in ABOUT_FILES and not hasattr(made, name)]
+        yield from (ConfigField(f"{place}{name}") for name in lacking)
+
+
+def _made(config: Any) -> Any:
+    """A config of a class with its defaults; the class itself if it has none."""
+    try:
+        return config()
+    except Exception:  # a class may fail in any way on what it does not accept
+        return config
+
+
+@cache
+def asked_in(module: ModuleType) -> tuple[str, ...]:
+    """The fields that a module's source reads by ``getattr``, or looks for by ``hasattr``, of what is called a config."""
+    return tuple(name for node in ast.walk(_tree(module)) for name in _asked_of(node))
+
+
+def _asked_of(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Call(func=ast.Name(id="getattr" | "hasattr"), args=[held, ast.Constant(value=str(name)), *_]):
+            if _name(held).endswith("config"):
+                yield name
+
+
+def _words_of(node: ast.AST, names: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    match node:
+        case ast.Compare(left=left, comparators=rights):
+            for one, other in ((left, right) for right in rights):
+                yield from ((_name(one), word) for word in _texts(other) if _name(one))
+                yield from ((_name(other), word) for word in _texts(one) if _name(other))
+        case ast.Subscript(value=ast.Name(id=table), slice=key) if isinstance(names.get(table), Mapping) and _name(key):
+            yield from ((_name(key), word) for word in names[table] if isinstance(word, str))
+        case ast.Call(func=ast.Attribute(value=value, attr="startswith" | "endswith"), args=[part]) if _name(value):
+            yield from ((_name(value), word) for word in _texts(part))
+        case ast.Match(subject=subject, cases=cases) if _name(subject):
+            for case in cases:
+                texts = (word for part in ast.walk(case.pattern) for word in _texts(getattr(part, "value", part)))
+                yield from ((_name(subject), word) for word in texts)
+
+
+def _name(node: ast.AST) -> str:
+    """The last word of a name: ``config.norm_type`` is ``norm_type``."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        for item in node.elts:
+            yield from _texts(item)

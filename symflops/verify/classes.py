@@ -1,0 +1,250 @@
+"""Imports the class that a spec describes, from a known library or from a file beside the spec.
+
+``transformers.LlamaForCausalLM`` is a class of a package, ``my_module:MyModel`` the class ``MyModel`` of ``my_module.py`` in
+the folder of the spec. That file is executed, as ``python my_module.py`` would; nothing else that a spec names ever is.
+
+Classes of transformers name the class of their config (``config_class``), whose objects read and write JSON (``to_dict``). A
+class of one's own names it, or in the annotation of the argument that takes it: a dataclass, a class of attrs or pydantic, or
+any other.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import sys
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import lru_cache
+from pathlib import Path
+from types import UnionType
+from typing import Any
+
+from symflops.evaluate.config import as_json
+from symflops.ir.spec import Spec
+from symflops.support.findings import SymflopsError, did_you_mean
+from symflops.verify.tensors import needed
+
+PACKAGES = ("transformers", "diffusers", "torch")
+
+FIELDS = ("__dataclass_fields__", "__attrs_attrs__", "model_fields", "_fields")
+"""What classes have that are made to hold fields."""
+
+
+def class_of(reference: str, folder: Path | None = None) -> Any:
+    """The class of a ``reference``: a torch module of transformers, diffusers or torch, or of a file in ``folder``.
+
+    Raises:
+        SymflopsError: the class does not exist, or its file fails when it is run.
+    """
+    package, _, path = reference.partition(".")
+    name, colon, inner = reference.partition(":")
+    if colon:
+        found = member_of(_beside(name, folder), inner, f"{name.replace('.', '/')}.py")
+    elif package in PACKAGES and path:
+        found = needed(package)
+        found = member_of(found, path, f"{package} {getattr(found, '__version__', '')}", "is it of another version?")
+    else:
+        known = f"a reference is a class of {', '.join(PACKAGES)}, or 'module:Class' with module.py beside the spec"
+        raise SymflopsError(f"'{reference}' cannot be verified live: {known}")
+    return checked(found, reference)
+
+
+def checked(found: Any, reference: str) -> Any:
+    """What a reference names, if it is a module class.
+
+    Raises:
+        SymflopsError: it is anything else.
+    """
+    if not (isinstance(found, type) and issubclass(found, needed("torch").nn.Module)):
+        raise SymflopsError(f"'{reference}' is no module class")
+    return found
+
+
+def package_of(reference: str) -> str:
+    """The package whose version a report names besides torch's; torch itself for a class of a file."""
+    return "torch" if ":" in reference else reference.partition(".")[0]
+
+
+def member_of(found: Any, path: str, where: str, otherwise: str = "") -> Any:
+    """The class at ``path`` inside a module.
+
+    Raises:
+        SymflopsError: it does not exist, or cannot be imported.
+    """
+    for word in path.split("."):
+        known = found
+        try:
+            found = getattr(known, word)
+        except AttributeError:
+            hint = did_you_mean(word, (name for name in dir(known) if name[:1].isupper()), otherwise)
+            raise SymflopsError(f"{where} has no class '{path}'" + (f": {hint}" if hint else "")) from None
+        except ImportError as error:
+            raise SymflopsError(f"'{path}' of {where} cannot be imported: {error}") from error
+    return found
+
+
+def _beside(name: str, folder: Path | None) -> Any:
+    path = (folder or Path()).joinpath(*name.split(".")).with_suffix(".py")
+    if not path.is_file():
+        raise SymflopsError(f"there is no file '{path.name}' beside the spec (looked for {path})")
+    return module_of_file(path.resolve())
+
+
+@lru_cache(maxsize=64)
+def module_of_file(path: Path) -> Any:
+    """The module of a file, run once per process; it can import other files of its folder.
+
+    Raises:
+        SymflopsError: the file fails when it is run.
+    """
+    name = f"_symflops_file_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise SymflopsError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look up the annotations of their fields there
+    with _first_on_path(path.parent):
+        try:
+            spec.loader.exec_module(module)
+        except (Exception, SystemExit) as error:
+            raise SymflopsError(f"{path} fails when it is run: {type(error).__name__}: {error}") from error
+    return module
+
+
+@contextmanager
+def _first_on_path(folder: Path) -> Iterator[None]:
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def config_class_of(kind: Any) -> Any:
+    """The class of the config that a module class takes; None if it takes arguments."""
+    found = getattr(kind, "config_class", None)
+    return argument_of(kind)[1] if found is None else found
+
+
+def argument_of(kind: Any) -> tuple[str, Any]:
+    """The argument by which a module class takes its config, and the class in its annotation; empty if it takes several."""
+    arguments = arguments_of(kind)
+    needed = [name for name, one in arguments.items() if one.default is one.empty] or list(arguments)
+    own = holding(hints_of(kind.__init__).get(needed[0])) if len(needed) == 1 else None
+    return (needed[0], own) if own is not None else ("", None)
+
+
+def arguments_of(kind: Any) -> dict[str, inspect.Parameter]:
+    """The arguments of a class that have names."""
+    with suppress(TypeError, ValueError):
+        found = inspect.signature(kind).parameters.values()
+        return {one.name: one for one in found if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+    return {}
+
+
+def hints_of(made: Any) -> Mapping[str, Any]:
+    """The annotations of a function or class, resolved; empty if one cannot be."""
+    try:
+        return typing.get_type_hints(made)
+    except Exception:  # an annotation is any code
+        return {}
+
+
+def holding(hint: Any) -> Any:
+    """The class in an annotation that holds fields, of ``X | None`` the class X; None if there is none."""
+    return next((one for one in options_of(hint) if any(hasattr(one, name) for name in FIELDS)), None)
+
+
+def options_of(hint: Any) -> list[Any]:
+    """The classes that an annotation admits."""
+    union = typing.get_origin(hint) in (typing.Union, UnionType)
+    return [one for one in (typing.get_args(hint) if union else [hint]) if isinstance(one, type)]
+
+
+def built(kind: Any, given: Mapping[str, Any]) -> Any:
+    """The module of a class, with its config as JSON data."""
+    name, own = argument_of(kind)
+    named = getattr(kind, "config_class", None)
+    if named is not None:
+        return kind(made(named, given))
+    return kind(**{name: made(own, given)}) if own is not None else kind(**converted(kind.__init__, given))
+
+
+def made(config_class: Any, given: Mapping[str, Any]) -> Any:
+    """The object of a config class, with those of the configs inside it; one of transformers makes these itself."""
+    return config_class(**given) if hasattr(config_class, "to_dict") else config_class(**converted(config_class, given))
+
+
+def converted(maker: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of JSON as their annotations have them: configs, and members of enumerations."""
+    hints = hints_of(maker)
+    return {name: as_annotated(hints.get(name), value) for name, value in given.items()}
+
+
+def as_annotated(hint: Any, value: Any) -> Any:
+    """A value of JSON as an annotation has it."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(value, (list, tuple)) and origin in (list, tuple) and inner:
+        items = [as_annotated(inner[0], item) for item in value]
+        return value if items == list(value) else tuple(items) if origin is tuple else items
+    own = holding(hint)
+    if isinstance(value, Mapping) and own is not None:
+        return made(own, value)
+    names = [one for one in options_of(hint) if issubclass(one, Enum)]
+    return names[0](value) if names and not isinstance(value, Enum) and value is not None else value
+
+
+def complete(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A config with every field that the config classes of a user fill in; others as they are given.
+
+    Fields that their constructor does not take, and values that no JSON file has, are left out.
+    """
+    own = config_class_of(kind)
+    if own is not None:
+        return dict(given) if hasattr(own, "to_dict") else as_given(own, given)
+    hints = hints_of(kind.__init__)
+    parts = {name: holding(hints.get(name)) for name, value in given.items() if isinstance(value, Mapping)}
+    return {**given, **{name: as_given(part, given[name]) for name, part in parts.items() if part is not None}}
+
+
+def as_given(config_class: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an object of a config class that its constructor takes, as JSON."""
+    found = as_json(made(config_class, given))
+    taken = {one.name for one in fields(config_class) if one.init} if is_dataclass(config_class) else found.keys()
+    return {**given, **{name: value for name, value in found.items() if name in taken and is_json(value)}}
+
+
+def is_json(value: Any) -> bool:
+    """Whether a JSON file can hold a value."""
+    try:
+        return bool(json.dumps(value))
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def parts_of(config_class: Any) -> Iterator[tuple[str, Any]]:
+    """The fields of a config class of a user that hold configs, with their classes."""
+    for name, hint in hints_of(config_class).items():
+        part = holding(hint)
+        if part is not None and not hasattr(part, "to_dict"):
+            yield name, part
+
+
+def in_evaluation(spec: Spec, config: Mapping[str, Any]) -> dict[str, Any]:
+    """``config`` with the flags of ``spec`` that evaluation mode overrides."""
+    changed = dict(config)
+    for size in spec.sizes:
+        if size.evaluation is not None:
+            changed = with_value(changed, size.keys[0], size.evaluation)
+    return changed
+
+
+def with_value(config: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """``config`` with ``value`` at ``key``; dots in the key lead into nested configs."""
+    first, _, rest = key.partition(".")
+    return {**config, first: with_value(config.get(first) or {}, rest, value) if rest else value}

@@ -1,0 +1,198 @@
+"""PyTorch's FLOP counter, configured for live verification: what watches a run, what the loss sums, and work by module.
+
+A container has all work that runs while it does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from symflops.support.findings import SymflopsError
+from symflops.verify.tensors import needed
+
+OUTPUTS = ("logits", "sample", "last_hidden_state")
+
+INDEX = re.compile(r"(?:(?<=^)|(?<=\.))\d+(?=\.|$)")
+
+
+class _NoModules:
+    """A module tracker for PyTorch's counter that reports every operation as outside of all modules."""
+
+    parents = frozenset(("Global",))
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def counter(modules: bool = True) -> Any:
+    """PyTorch's counter, corrected for grouped convolutions, whose weight gradient it counts ``groups`` times.
+
+    With ``modules=False`` it sets no hooks on modules; hooks fail on views inside a reentrant checkpoint.
+    """
+    torch, counting = needed("torch"), needed("torch.utils.flop_counter")
+
+    def convolution_backward(*given: Any, out_val: Any = None, **_: Any) -> int:
+        *shared, groups, mask = given
+
+        def count(*wanted: bool) -> int:
+            return int(counting.conv_backward_flop(*shared, groups, list(wanted), out_val=out_val))
+
+        return count(mask[0], False, False) + count(False, mask[1], False) // int(groups)
+
+    convolution_backward._get_raw = True  # type: ignore[attr-defined]  # makes the counter pass tensors, not shapes
+    mapping = {torch.ops.aten.convolution_backward: convolution_backward}
+    mode = counting.FlopCounterMode(depth=None, display=False, custom_mapping=mapping)
+    if not modules:
+        mode.mod_tracker = _NoModules()
+    return mode
+
+
+def both_passes(
+    model: Any, arguments: Mapping[str, Any], outputs: Sequence[str], made: Callable[[], Any], label: str = ""
+) -> tuple[Any, Any]:
+    """The counters, as ``made``, of a forward pass, and of the backward pass from the sum of ``outputs`` that need a gradient.
+
+    Raises:
+        SymflopsError: the model fails to run.
+    """
+    try:
+        with plain_attention(), made() as forward:
+            summed = [tensor for tensor in summed_tensors(model(**arguments), outputs) if tensor.requires_grad]
+        with plain_attention(), made() as backward:
+            if summed:
+                needed("torch").autograd.backward([tensor.sum() for tensor in summed])
+    except SymflopsError:
+        raise
+    except Exception as error:
+        raise SymflopsError(f"{label}{type(model).__name__} fails to run: {type(error).__name__}: {error}") from error
+    finally:
+        model.zero_grad(set_to_none=True)
+    return forward, backward
+
+
+def plain_attention() -> Any:
+    """Attention as two products, as on the meta device; the counter does not see the CPU's fused kernel."""
+    kernels = needed("torch.nn.attention")
+    return kernels.sdpa_kernel(kernels.SDPBackend.MATH)
+
+
+def dispatching(call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> Any:
+    """A dispatch mode that has ``call(operator, args, kwargs)`` return the result of every operator."""
+    base = needed("torch.utils._python_dispatch").TorchDispatchMode
+
+    class Mode(base):  # type: ignore[misc, valid-type]
+        """Passes every operator on."""
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return call(func, args, kwargs or {})
+
+    return Mode()
+
+
+@contextmanager
+def following(model: Any, paths: list[str]) -> Iterator[None]:
+    """Keep the path of the module that runs on top of ``paths``."""
+    handles: list[Any] = []
+    try:
+        for name, module in list(model.named_modules())[1:]:  # after the model itself
+
+            def enter(_: Any, __: Any, name: str = name) -> None:
+                paths.append(name)
+
+            def leave(_: Any, __: Any, ___: Any) -> None:
+                paths.pop()
+
+            handles += [module.register_forward_pre_hook(enter), module.register_forward_hook(leave, always_call=True)]
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def summed_tensors(output: Any, names: Sequence[str]) -> list[Any]:
+    """The tensors that the loss sums: the outputs called ``names`` if the model returns any, else as many as there are names.
+
+    A plain tuple has its items in the order of the names, and at least the first one is summed.
+    """
+    named = [tensor for name in names for tensor in tensors_in(output_called(output, name))]
+    if not named and isinstance(output, (tuple, list)) and len(names) > 1:
+        named = list(tensors_in(output[: len(names)]))
+    return named or first_tensors(output)
+
+
+def output_called(output: Any, name: str) -> Any:
+    """The output under a ``name``, of an object or of a dict; None if there is none."""
+    return output.get(name) if isinstance(output, Mapping) else getattr(output, name, None)
+
+
+def tensors_in(value: Any) -> Iterator[Any]:
+    """The tensors of an output: itself, or those of a list or a dict."""
+    if isinstance(value, (tuple, list, Mapping)):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from tensors_in(item)
+    elif isinstance(value, needed("torch").Tensor):
+        yield value
+
+
+def first_tensors(output: Any) -> list[Any]:
+    """The main output of a model that has no output of the spec's names.
+
+    Raises:
+        SymflopsError: the model returns no tensor.
+    """
+    for name in OUTPUTS:
+        if (found := output_called(output, name)) is not None:
+            return list(tensors_in(found))
+    while (isinstance(output, (tuple, list, Mapping)) or hasattr(output, "to_tuple")) and len(output):
+        output = next(iter(output.values())) if type(output) is dict else output[0]
+    if not isinstance(output, needed("torch").Tensor):
+        raise SymflopsError(f"the model returns no tensor to sum but a {type(output).__name__}")
+    return [output]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number (elements, or FLOPs of one step): that of the real model, and the derived one."""
+
+    expected: int
+    derived: int
+
+    @property
+    def equal(self) -> bool:
+        """Whether both agree, to the last unit."""
+        return self.expected == self.derived
+
+
+def starred(path: str) -> str:
+    """A path with ``*`` for every index."""
+    return INDEX.sub("*", path)
+
+
+def rolled_up(work: Mapping[tuple[str, ...], int]) -> Counter[str]:
+    """FLOPs by module, with ``*`` for indices; the keys of ``work`` are the modules that run at the same time."""
+    found: Counter[str] = Counter()
+    for modules, flops in work.items():
+        for module in {starred(module) for module in modules}:
+            found[module] += flops
+    return found
+
+
+def different(
+    real: Mapping[str, int], work: Mapping[tuple[str, ...], int], known: Iterable[str]
+) -> Iterator[tuple[str, Figure]]:
+    """The modules whose forward FLOPs differ: those that the counter reports, and derived work at unknown paths."""
+    expected: Counter[str] = Counter()
+    for path, flops in real.items():
+        expected[starred(path)] += flops
+    derived = rolled_up(work)
+    unknown = {starred(modules[-1]) for modules, flops in work.items() if flops and modules} - {starred(path) for path in known}
+    for path in sorted(expected.keys() | unknown):
+        figure = Figure(expected[path], derived[path])
+        if not figure.equal:
+            yield path, figure

@@ -1,0 +1,269 @@
+"""Live verification: builds and runs the real class of a spec, and compares it with the derivation.
+
+The model is on the meta device, unless its case asks for the CPU because the forward pass reads values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from symflops.api import Model
+from symflops.evaluate.batch import items_of
+from symflops.evaluate.classes import of_class
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.parameters import Shape, instances_of, parameter_differences
+from symflops.formula.formula import symbols
+from symflops.ir.program import Program
+from symflops.support.findings import SymflopsError
+from symflops.verify.cases import LiveCase
+from symflops.verify.classes import built, class_of, complete, in_evaluation, package_of
+from symflops.verify.counting import Figure, both_passes, counter, different
+from symflops.verify.pairs import Masks, compared, derived_pairs, other_implementation, real_pairs, telling
+from symflops.verify.tensors import arguments_of, filled, moved, needed
+
+Estimated = tuple[Program, Mapping[str, Any]]
+OPTIONS = {"transformers": {"attn_implementation": "eager"}}
+LARGE = 2_000_000_000
+"""Elements of a model that is not built on the CPU to see its masks: 8 GB."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveReport:
+    """The real model and the spec compared on one case.
+
+    ``parameters`` counts elements. ``missing`` are real parameters that the spec does not claim, ``extra`` claimed ones that
+    the model lacks, ``wrong`` those of another shape (name, real, derived). Passes are FLOPs of one step: of training, and of
+    inference (``torch.no_grad``, whose backward pass is 0). ``modules`` are the paths whose forward FLOPs differ, with ``*``
+    for indices. ``real`` are all parameters of the real model, ``sizes`` the sizes that a shape may consist of. ``unrun`` says
+    why no passes were compared: an unfinished spec need not know the inputs of the model. ``single`` is whether a length of the
+    batch is 1. ``masks`` compares pairs of attention that PyTorch's counter does not tell apart; None without attention.
+    """
+
+    case: str
+    reference: str
+    versions: tuple[tuple[str, str], ...]
+    parameters: Figure
+    missing: tuple[tuple[str, Shape], ...]
+    extra: tuple[tuple[str, Shape], ...]
+    wrong: tuple[tuple[str, Shape, Shape], ...]
+    forward: Figure
+    backward: Figure
+    inference: Figure
+    inference_backward: Figure
+    modules: tuple[tuple[str, Figure], ...]
+    real: tuple[tuple[str, Shape], ...] = ()
+    sizes: tuple[tuple[str, int], ...] = ()
+    unrun: str = ""
+    single: bool = False
+    masks: Masks | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain data: for each figure the real and the derived value."""
+        names = ("parameters", "forward", "backward", "inference", "inference_backward")
+        figures = {name: {"real": getattr(self, name).expected, "derived": getattr(self, name).derived} for name in names}
+        masks = self.masks.as_json() if self.masks else None
+        return {"case": self.case, "reference": self.reference, "exact": self.exact, **figures, "masks": masks}
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing differs."""
+        if self.unrun or (self.masks and self.masks.modules):
+            return False
+        figures = (self.parameters, self.forward, self.backward, self.inference, self.inference_backward)
+        return all(figure.equal for figure in figures) and not (self.missing or self.extra or self.wrong or self.modules)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """FLOPs of one pass: the total, and per module path (containers include their children)."""
+
+    total: int
+    modules: Mapping[str, int]
+
+
+def verify_live(model: Model, case: LiveCase) -> LiveReport:
+    """Build the real class for one case, run both passes, and compare parameters, FLOPs and modules with the derivation.
+
+    Raises:
+        SymflopsError: a package is missing, the class does not exist, or it does not accept the case.
+    """
+    reference = reference_of(model, case)
+    real, built = build(reference, case, model.file.path.parent)
+    config = in_evaluation(model.spec, built)
+    program = model.program(["full", "forward"], ["torch"], config)
+    trained, inferred = (InterpretedEstimator(program, config, regime=name, convention="torch") for name in ("full", "forward"))
+    expected, aliases = parameters_of(real)
+    elements = sum(tensor.numel() for tensor in real.parameters())
+    large = Masks(unseen=f"the model has {elements:,} parameters, too many for the CPU: a smaller case shows them")
+    return LiveReport(
+        case=case.label,
+        reference=reference,
+        versions=tuple((name, str(needed(name).__version__)) for name in dict.fromkeys(("torch", package_of(reference)))),
+        parameters=Figure(elements, trained.parameters),
+        real=tuple(expected.items()),
+        sizes=tuple(widths(program, trained.sizes)),
+        single=any(length == 1 for items in case.batch.values() for item in items for length in lengths_of(item)),
+        masks=None if model.partial else large if elements > LARGE else masks_of(model, case),
+        **parameter_differences(expected, instances_of(program, trained.sizes), aliases),
+        **passes(model, real, case, trained, inferred, list(aliases)),
+    )
+
+
+def masks_of(model: Model, case: LiveCase, derived: Callable[[Mapping[str, Any]], Estimated] | None = None) -> Masks | None:
+    """The masks of the real class, as it attends by default, beside those of the spec; None if neither has attention.
+
+    ``derived`` has a program and the sizes of a config at hand.
+    """
+    why = "the class does not run on the CPU"
+    try:
+        real, built = build(reference_of(model, case), replace(case, device="cpu"), model.file.path.parent, {})
+        why = "the spec does not describe it"
+        config = in_evaluation(model.spec, built)
+        program, sizes = (derived or partial(estimated, model))(config)
+        known = derived_pairs(model.graph(config), config, items_of(program, case.batch, "padded"))
+        arguments = filled(arguments_of(program, case.batch, sizes, case.arguments), telling)
+        why = "the class does not run on the CPU"
+        seen = real_pairs(real, arguments)
+    except Exception as error:
+        return Masks(unseen=f"{why}: {type(error).__name__}: {error}".splitlines()[0])
+    if not (seen.attending or known.attending):
+        return None
+    return replace(compared(seen, known), unlike=other_implementation(real, arguments, seen))
+
+
+def estimated(model: Model, config: Mapping[str, Any]) -> Estimated:
+    """The program and the sizes of a config."""
+    program = model.lines(["full"], ["torch"], config)
+    return program, InterpretedEstimator(program, config, regime="full", convention="torch").sizes
+
+
+def lengths_of(item: Any) -> Sequence[Any]:
+    """The lengths of an item of a batch."""
+    return item if isinstance(item, (list, tuple)) else (item,)
+
+
+def reference_of(model: Model, case: LiveCase) -> str:
+    """The class of a case: its own, else the first that the spec names.
+
+    Raises:
+        SymflopsError: neither names a class.
+    """
+    if not (case.reference or model.spec.references):
+        raise SymflopsError(f"'{model.spec.name}' names no class to compare with: write 'reference: package.Class'")
+    return case.reference or model.spec.references[0]
+
+
+def passes(
+    model: Model, real: Any, case: LiveCase, trained: InterpretedEstimator, inferred: InterpretedEstimator, aliases: list[str]
+) -> dict[str, Any]:
+    """The fields of a report about passes; for an unfinished spec whose model cannot run, only the reason."""
+    try:
+        arguments = moved(arguments_of(trained.program, case.batch, trained.sizes, case.arguments), case.device)
+        outputs = outputs_of(model)
+        forward, backward = run(real, arguments, case, train=True, outputs=outputs)
+        inference, nothing = run(real, arguments, case, train=False, outputs=outputs)
+        moments = trained.moments(**case.batch)
+    except SymflopsError as error:
+        if not model.partial:
+            raise
+        figures = dict.fromkeys(("forward", "backward", "inference", "inference_backward"), Figure(0, 0))
+        return {**figures, "modules": (), "unrun": str(error)}
+    work = trained.running(moments)
+    return {
+        "forward": Figure(forward.total, trained.forward(moments)),
+        "backward": Figure(backward.total, trained.backward(moments)),
+        "inference": Figure(inference.total, inferred.forward(moments)),
+        "inference_backward": Figure(nothing.total, inferred.backward(moments)),
+        "modules": tuple(different(forward.modules, work, [name for name, _ in real.named_modules()] + aliases)),
+    }
+
+
+def widths(program: Program, sizes: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """The whole numbers among the sizes that a shape may consist of, without those that count iterations of a repeat."""
+    counts = {name for tensor in program.tensors for _, _, high, _ in tensor.ranges for name in symbols(high)}
+    for name, value in sizes.items():
+        if isinstance(value, int) and not isinstance(value, bool) and name not in counts:
+            yield name, value
+
+
+def build(
+    reference: str, case: LiveCase, folder: Path | None = None, own: Mapping[str, Mapping[str, Any]] = OPTIONS
+) -> tuple[Any, Mapping[str, Any]]:
+    """The real model in evaluation mode, and its complete config, including the defaults of the class.
+
+    Args:
+        reference: The class.
+        case: Its config and options.
+        folder: The folder of the spec, for a class from a file beside it.
+        own: Options of the classes of each package.
+
+    Raises:
+        SymflopsError: the class does not exist or cannot be built from the config.
+    """
+    kind = class_of(reference, folder)
+    options = {**own.get(package_of(reference), {}), **case.options}
+    try:
+        with needed("torch").device(case.device):
+            model = built(kind, {**case.config, **options}).eval()
+    except Exception as error:
+        raise SymflopsError(f"{case.label}: {reference} cannot be built: {type(error).__name__}: {error}") from error
+    config: Any = getattr(model, "config", None)
+    if hasattr(config, "to_dict"):
+        return model, of_class(config.to_dict(), reference)
+    return model, of_class(config if isinstance(config, Mapping) else complete(kind, case.config), reference)
+
+
+def parameters_of(model: Any) -> tuple[dict[str, Shape], dict[str, str]]:
+    """The shape of each parameter, tied ones once; and for every name the first name of its parameter."""
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.named_parameters()}
+    first = {id(tensor): name for name, tensor in model.named_parameters()}
+    return shapes, {name: first[id(tensor)] for name, tensor in model.named_parameters(remove_duplicate=False)}
+
+
+def outputs_of(model: Model) -> tuple[str, ...]:
+    """The names of a spec's outputs, which the loss sums."""
+    return tuple(output.text for output in model.spec.outputs)
+
+
+def run(
+    model: Any, arguments: Mapping[str, Any], case: LiveCase, train: bool, modules: bool = True, outputs: Sequence[str] = ()
+) -> tuple[Counts, Counts]:
+    """FLOPs of the forward pass, and of the backward pass from the sum of ``outputs``; the latter are 0 without ``train``.
+
+    Raises:
+        SymflopsError: the model fails to run.
+    """
+    with needed("torch").set_grad_enabled(train), frozen(model, not train):
+        forward, backward = both_passes(model, arguments, outputs, partial(counter, modules), f"{case.label}: ")
+    return counted(forward, model), counted(backward, model)
+
+
+@contextmanager
+def frozen(model: Any, whole: bool) -> Iterator[None]:
+    """Freeze the ``whole`` model for a pass without gradients: the counter's hooks fail on views of parameters that train."""
+    trained = [tensor for tensor in model.parameters() if whole and tensor.requires_grad]
+    try:
+        for tensor in trained:
+            tensor.requires_grad_(False)
+        yield
+    finally:
+        for tensor in trained:
+            tensor.requires_grad_(True)
+
+
+def counted(mode: Any, model: Any) -> Counts:
+    """The counts of a counter, by path without the class in front; a shared module has the first of its paths."""
+    first = {id(module): name for name, module in model.named_modules()}
+    paths = {name: first[id(module)] for name, module in model.named_modules(remove_duplicate=False)}
+    found: Counter[str] = Counter()
+    for path, operators in mode.get_flop_counts().items():
+        if "." in path:
+            inner = path.partition(".")[2]
+            found[paths.get(inner, inner)] += sum(operators.values())
+    return Counts(int(mode.get_total_flops()), found)

@@ -1,0 +1,217 @@
+"""Pairs that the masks of a real class hide, beside those that a spec leaves out, attention module by attention module.
+
+PyTorch's counter sees every pair of a query and a key. A mask shows in the input of a softmax: what it hides is far below the
+rest. So any attention is seen, fused or written out, of any library.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from sympy import Expr, Integer
+
+from symflops.formula.functions import Longest, Together, unpadded
+from symflops.ir.graph import Graph
+from symflops.ir.nodes import Loop, Node, Operator
+from symflops.ir.patterns import Path
+from symflops.verify.counting import dispatching, following, plain_attention
+from symflops.verify.pieces import Sizes
+from symflops.verify.tensors import needed
+
+HIDDEN = -99.0
+"""A score below it is masked: classes add -100, -10,000, the least number or minus infinity, and the model's weights are 0."""
+SOFTMAX = ("_softmax", "_safe_softmax")
+FLASH = "is_causal"
+"""The name of flash attention that is imitated; transformers takes one with "flash" in it for a kernel to be loaded."""
+IMPLEMENTATIONS = {"sdpa": "sdpa", "eager": "eager", FLASH: "flash"}
+"""Implementations of transformers by their names there; flash attention is imitated where the class has it."""
+
+Hidden = Counter[str]
+"""Hidden pairs of a forward pass, once for each head, by module; a module has those of the modules inside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Hidden pairs, and the modules that run with softmax attention inside, the model itself (empty) among them."""
+
+    hidden: Hidden
+    attending: frozenset[str]
+
+
+def real_pairs(model: Any, arguments: Mapping[str, Any]) -> Pairs:
+    """The pairs that a real model on the CPU hides; its parameters become 0.
+
+    Raises:
+        Exception: the model does not run.
+    """
+    torch, found, paths, attending = needed("torch"), Counter[str](), list[str](), set[str]()
+
+    def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if func._schema.name.partition("::")[2] in SOFTMAX:
+            attending.update(("", *paths))
+            found.update(dict.fromkeys({"", *paths}, int((args[0] < HIDDEN).sum())))
+        return func(*args, **kwargs)
+
+    with torch.no_grad():
+        for tensor in model.parameters():
+            tensor.zero_()
+    with plain_attention(), following(model, paths), dispatching(call):
+        model(**arguments)
+    return Pairs(found, frozenset(attending))
+
+
+def other_implementation(model: Any, arguments: Mapping[str, Any], seen: Pairs) -> str:
+    """An attention implementation under which a real model hides other pairs than those ``seen``; empty if there is none."""
+    library = hasattr(model, "set_attn_implementation")
+    if library:
+        register()
+    for name, said in IMPLEMENTATIONS.items() if library else ():
+        if name == FLASH and not getattr(model, "_supports_flash_attn", False):
+            continue
+        with suppress(Exception):  # the class does not have it
+            model.set_attn_implementation(name)
+            if real_pairs(model, arguments).hidden != seen.hidden:
+                return said
+    return ""
+
+
+def telling(tensor: Any, name: str) -> Any:
+    """A tensor on the CPU in place of one without values: of 1, so that masks hide nothing and no picture is empty.
+
+    Indices are 0.
+    """
+    full = tensor.is_floating_point() or ("mask" in name and "padding" not in name)
+    return needed("torch").full_like(tensor, 1 if full else 0, device="cpu")
+
+
+class Evaluated(Sizes):
+    """The values of letters for one config and batch, with the indices and lengths of the moment."""
+
+    def __init__(self, graph: Graph, config: Mapping[str, Any], items: Mapping[str, list[Any]]) -> None:
+        super().__init__(graph, config)
+        self.batch = items
+
+    def total(self, expr: Expr, items: str) -> Any:
+        """The sum of an expression over the items of an index set."""
+        expr = expr.replace(Longest, self.longest).replace(Together, lambda over, each: Integer(self.total(each, over.name)))
+        return sum(self.of_items(expr, items))
+
+    def longest(self, length: Expr) -> Expr:
+        """The largest length among the items of a batch."""
+        of = {length.symbol: length.items for length in self.graph.lengths}
+        items = next(of[symbol] for symbol in sorted(length.free_symbols, key=str) if symbol in of)
+        return Integer(max(self.of_items(length, items), default=0))
+
+    def of_items(self, expr: Expr, items: str) -> Iterator[Any]:
+        """The value of an expression for each item of an index set."""
+        for item in self.batch.get(items, [{}]):
+            self.update(item)
+            yield self.value(expr)
+
+    def text(self, path: Path) -> str:
+        """A path with the indices of this iteration."""
+        return "".join(part if isinstance(part, str) else str(self.value(part)) for part in path.parts)
+
+
+def derived_pairs(graph: Graph, config: Mapping[str, Any], items: Mapping[str, list[Any]]) -> Pairs:
+    """The pairs that a spec leaves out for one config and batch; each iteration of a repeat counts by itself."""
+    values, found = Evaluated(graph, config, items), Counter[str]()
+    for operator in running(graph.body, values):
+        for contraction in operator.contractions:
+            extent = contraction.extent
+            if extent.pairs is None or not contraction.name.startswith("scores"):
+                continue
+            beyond = extent.pairs.fold * extent.pairs.queries * (extent.pairs.keys - unpadded(extent.pairs.keys))
+            hidden = values.total(extent.pairs.heads * (extent.executed - extent.useful + beyond), contraction.items)
+            found.update(dict.fromkeys({"", *map(values.text, operator.modules)}, hidden))
+    return Pairs(found, frozenset(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """How the masks of a real class compare with those of a spec.
+
+    ``modules`` are the innermost modules that differ, each with the pairs that the class hides, and those that the spec leaves
+    out, once for each head. ``unseen`` says why the class could not be asked. ``unlike`` is an attention implementation of the
+    library under which the class hides other pairs than by default.
+    """
+
+    modules: tuple[tuple[str, int, int], ...] = ()
+    unseen: str = ""
+    unlike: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """``equal``, ``differ``, or ``not seen``."""
+        return "not seen" if self.unseen else "differ" if self.modules else "equal"
+
+    def as_json(self) -> dict[str, Any]:
+        """The comparison as plain data."""
+        words = {"why": self.unseen, "unlike": self.unlike}
+        modules = [{"module": path, "real": real, "derived": derived} for path, real, derived in self.modules]
+        found = {"verdict": self.verdict, "modules": modules, **words}
+        return {key: value for key, value in found.items() if value}
+
+    def __str__(self) -> str:
+        lines = [
+            f"    {path or 'the model itself'}: {real:,} real, {derived:,} derived" for path, real, derived in self.modules
+        ]
+        if lines:
+            return "\n".join(["masks: differ, in the pairs that they hide, once for each head:", *lines])
+        more = f": {self.unseen}" if self.unseen else f", but not under {self.unlike} attention" if self.unlike else ""
+        return f"masks: {self.verdict}{more}"
+
+
+def compared(real: Pairs, derived: Pairs) -> Masks:
+    """Both compared; a list of modules does not run itself."""
+    known = real.attending & derived.attending | {""}
+    wrong = {path for path in known if real.hidden[path] != derived.hidden[path]}
+    inner = [path for path in wrong if not any(other.startswith(f"{path}." if path else "") for other in wrong - {path})]
+    return Masks(tuple((path, real.hidden[path], derived.hidden[path]) for path in sorted(inner)))
+
+
+def running(nodes: Iterable[Node], values: Evaluated) -> Iterator[Operator]:
+    """The operators that run, in each iteration of each loop; ``values`` has the indices meanwhile."""
+    for node in nodes:
+        if isinstance(node, Operator) and values.value(node.guard.expr):
+            yield node
+        elif isinstance(node, Loop):
+            first = values.value(node.offset)
+            for index in range(first, first + values.value(node.count)):
+                values[node.index.name] = index
+                for case, body in node.classes:
+                    if values.value(case.expr):
+                        yield from running(body, values)
+
+
+def register() -> None:
+    """Make the implementation ``FLASH`` known to transformers; its masks are those of flash attention, none without padding."""
+    transformers, masks = needed("transformers"), needed("transformers.masking_utils")
+    transformers.AttentionInterface.register(FLASH, attend)
+    transformers.AttentionMaskInterface.register(FLASH, masks.flash_attention_mask)
+
+
+def attend(
+    module: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    _: Any,
+    sliding_window: int | None = None,
+    is_causal: bool | None = None,
+    **__: Any,
+) -> tuple[Any, None]:
+    """Attention of queries (batch, heads, tokens, width) under ``is_causal`` and a window to both sides."""
+    torch = needed("torch")
+    groups = query.shape[1] // key.shape[1]
+    key, value = (each.repeat_interleave(groups, 1) for each in (key, value))
+    behind = torch.arange(query.shape[2])[:, None] + key.shape[2] - query.shape[2] - torch.arange(key.shape[2])
+    hidden = (behind < 0) & bool(module.is_causal if is_causal is None else is_causal)
+    if sliding_window:
+        hidden |= behind.abs() >= sliding_window
+    weights = (query @ key.transpose(2, 3)).masked_fill(hidden, -torch.inf).softmax(-1)
+    return (weights @ value).transpose(1, 2).contiguous(), None

@@ -1,0 +1,127 @@
+"""Verdicts on measured records, compared with the list of records known to be inexact.
+
+They are kept in the user's cache until the package, the spec or a record changes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import cached_property
+from typing import Any
+
+from symflops.api import Model, load
+from symflops.ir.verification import KnownInexact
+from symflops.library.cache import keep, kept, place
+from symflops.read.spec_files import SpecFile
+from symflops.support.digests import digest
+from symflops.verify.records import Record, Verdict, expected_of, verify_record
+
+PASSES = ("forward", "backward")
+
+
+def judged(verdict: Verdict, record: Record, known: Mapping[str, KnownInexact]) -> Verdict:
+    """The verdict on a record, given the list: ``inexact`` if it differs exactly as its entry states.
+
+    If a listed record is exact, its entry is ``stale``. If it differs otherwise, the verdict says how.
+    """
+    entry = known.get(verdict.id)
+    if entry is None or verdict.status not in ("exact", "mismatch"):
+        return verdict
+    if verdict.status == "exact":
+        return replace(verdict, status="stale", why="is exact, and known as inexact: take its entry away")
+    found = {name: _difference(verdict, name) for name in PASSES}
+    stated = {name: getattr(entry, name) for name in PASSES}
+    modules = containers(entry, record["by_module_fwd"])
+    if verdict.parameters_ok and found == stated and dict(verdict.modules) == modules:
+        return replace(verdict, status="inexact", why=entry.reason)
+    wrong = [f"{name} is {found[name]:+}, stated is {stated[name]:+}" for name in PASSES if found[name] != stated[name]]
+    for name in sorted(verdict.modules.keys() | modules.keys()):
+        if verdict.modules.get(name, 0) != modules.get(name, 0):
+            wrong.append(f"{name} is {verdict.modules.get(name, 0):+}, stated is {modules.get(name, 0):+}")
+    if not verdict.parameters_ok:
+        wrong.append(f"parameters differ: {verdict.why}")
+    return replace(verdict, why=f"differs otherwise than stated (derived minus measured): {'; '.join(wrong)}")
+
+
+def containers(entry: KnownInexact, measured: Mapping[str, int]) -> dict[str, int]:
+    """The stated differences of modules and, summed, of their measured containers; without sums of zero."""
+    found: Counter[str] = Counter()
+    for name, difference in entry.modules:
+        words = name.split(".")
+        for end in range(1, len(words) + 1):
+            found[".".join(words[:end])] += difference
+    innermost = {name for name, _ in entry.modules}
+    return {name: value for name, value in found.items() if value and (name in measured or name in innermost)}
+
+
+def _difference(verdict: Verdict, name: str) -> int | None:
+    derived, measured = verdict.derived[name], verdict.expected[name]
+    return None if derived is None or measured is None else derived - measured
+
+
+class VerifiedSpec:
+    """A spec, the classes that it names, and what earlier runs found of its records; it is only read where a run must."""
+
+    def __init__(self, file: SpecFile, cold: bool = False) -> None:
+        self.file = file
+        known = None if cold else self._known()
+        self.names: list[str] | None = known["references"] if known else None
+        self.verdicts: dict[str, dict[str, Any]] = known["verdicts"] if known else {}
+        self.fresh = False
+
+    def _known(self) -> dict[str, Any] | None:
+        try:
+            found = kept(self._path)
+        except OSError:
+            return None
+        if found is None or found[0].get("facts") != self.file.facts() or not self.file.has(found[0].get("sources", {})):
+            return None
+        known: dict[str, Any] = json.loads(found[1])
+        return known
+
+    @property
+    def _path(self) -> Any:
+        return place("verdicts") / f"{digest(str(self.file.path))[:16]}.json"
+
+    @cached_property
+    def model(self) -> Model:
+        """The spec as it is loaded."""
+        return load(self.file)
+
+    @property
+    def references(self) -> Sequence[str]:
+        """The classes that it names."""
+        return self.model.spec.references if self.names is None else self.names
+
+    def verdict(self, record: Record) -> Verdict:
+        """What an earlier run found of a record, else what is found now."""
+        key = digest(json.dumps(record, sort_keys=True))
+        if key not in self.verdicts:
+            self.verdicts[key] = asdict(verify_record(self.model, record))
+            self.fresh = True
+        return Verdict(**self.verdicts[key])
+
+    def keep(self) -> None:
+        """Keep what this run found, where the cache can be written."""
+        if not self.fresh:
+            return
+        sources = {source.path: digest(source.text) for source in self.model.spec.sources}
+        text = json.dumps({"references": list(self.references), "verdicts": self.verdicts})
+        try:
+            keep(self._path, text, sources=sources, facts=self.file.facts())
+        except OSError:
+            return
+
+
+def verify_records(records: Sequence[Record], specs: Mapping[str, VerifiedSpec]) -> Iterator[Verdict]:
+    """The verdict on each record; ``specs`` maps class names to specs."""
+    for record in records:
+        spec = specs.get(record["class"])
+        if spec is None:
+            expected = expected_of(record)
+            yield Verdict(record["id"], "no-spec", expected=expected, derived=dict.fromkeys(expected), why="no spec")
+        else:
+            yield spec.verdict(record)

@@ -1,0 +1,159 @@
+"""Measures the real class of a spec, and adds a record to ``tests/data/truth``: its case whose structure is that of its page.
+
+    python -m tests.library.measure convnext lstm
+    python -m tests.library.measure --regimes clip resnet:0:resnet.encoder.stages.*.layers.*
+
+A page proves its closed forms by a record: of full training, with a loss over all outputs, on inputs without gradients, and of the structure that the
+page has. The case is the first of that structure in the spec's file of cases. With ``--regimes`` a case, by its number, is
+measured under regimes, and ``tests/data/regimes`` gets the records: what the rules of regimes do to each kind of operator.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from symflops.api import Model
+from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.ir.regime import Adapter, Recompute, Regime
+from symflops.verify.bench import NAMES, Bench, adapted, choice_of
+from symflops.verify.cases import LiveCase, cases_of
+from symflops.verify.classes import in_evaluation, package_of
+from symflops.verify.counting import starred
+from symflops.verify.live import build, outputs_of, parameters_of, reference_of, run
+from symflops.verify.tensors import arguments_of, moved, needed
+from tests.shipped import load
+
+TRUTH = Path(__file__).resolve().parents[1] / "data/truth"
+REGIMES = TRUTH.with_name("regimes")
+TAG = "page"
+
+
+def told(value: Any) -> Any:
+    """An input as records have it: the shape of a tensor of features, the values of one of lengths; a list of such."""
+    if isinstance(value, (list, tuple)):
+        return list(map(told, value))
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.is_meta or value.is_floating_point():
+        return {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}
+    return {"value": value.tolist()}
+
+
+def measured(model: Model, case: LiveCase) -> dict[str, Any]:
+    """The record of a case."""
+    reference = reference_of(model, case)
+    package, name = reference.rpartition(".")[0], reference.rpartition(".")[2]
+    real, built = build(reference, case)
+    config = in_evaluation(model.spec, built)
+    program = model.program(["full"], ["torch"], config)
+    sizes = InterpretedEstimator(program, config, regime="full", convention="torch").sizes
+    arguments = moved(arguments_of(program, case.batch, sizes, case.arguments), case.device)
+    outputs = outputs_of(model)
+    forward, backward = run(real, arguments, case, train=True, outputs=outputs)
+    shapes, _ = parameters_of(real)
+    tensors: Counter[str] = Counter()
+    for path, tensor in real.named_parameters():
+        tensors[starred(path)] += tensor.numel()
+    modules: Counter[str] = Counter()
+    for path, flops in forward.modules.items():
+        modules[starred(path)] += flops
+    return {
+        "id": f"{package}/{name}/{TAG}", "package": package, "version": str(needed(package_of(reference)).__version__),
+        "torch": str(torch.__version__), "class": name, "tag": TAG, "published_size": False, "config": dict(case.config),
+        "inputs": {key: told(value) for key, value in arguments.items()}, "device": case.device, "params_total": sum(tensors.values()),
+        "params_by_tensor": dict(tensors), "fwd_flops": forward.total, "bwd_flops": backward.total, "by_module_fwd": dict(modules),
+        "loss_over": list(outputs), "config_json": json.loads(json.dumps(dict(config), default=str)),
+    }  # fmt: skip
+
+
+def measured_in(model: Model, row: int, name: str, regime: Regime) -> dict[str, Any]:
+    """The record of a case under a regime that a bench puts on the real class; its modules are not compared."""
+    bench = Bench(model, cases_of(model.file)[row])
+    choice = choice_of(regime, bench)
+    hooks = [bench.real.get_submodule(path).register_forward_hook(lambda _, __, result: result.requires_grad_()) for path in regime.force_grad]
+    trainable, forward, backward = bench.measured(choice)
+    for hook in hooks:
+        hook.remove()
+    tensors: Counter[str] = Counter()
+    with adapted(bench.real, choice.targets, choice.rank):
+        for path, tensor in bench.real.named_parameters():
+            tensors[starred(path)] += tensor.numel()
+    reference = reference_of(model, bench.case)
+    package, kind = package_of(reference), reference.rpartition(".")[2]
+    words = {"train": list(regime.train), "freeze": list(regime.freeze), "recompute": regime.recompute and asdict(regime.recompute)}
+    words["force_grad"] = list(regime.force_grad)
+    words["adapters"] = [{"kind": "lora", "rank": one.rank, "targets": list(one.targets), "names": "plain"} for one in regime.adapters]
+    return {
+        "id": f"{package}/{kind}/{row}-{name}", "package": package, "version": str(needed(package).__version__),
+        "torch": str(torch.__version__), "class": kind, "tag": f"{row}-{name}", "published_size": False, "config": dict(bench.case.config),
+        "inputs": {key: told(value) for key, value in bench.arguments.items()}, "device": bench.case.device,
+        "params_total": sum(tensors.values()), "params_by_tensor": dict(tensors), "params_trainable": trainable, "fwd_flops": forward,
+        "bwd_flops": backward, "by_module_fwd": {}, "loss_over": list(outputs_of(model)),
+        "config_json": json.loads(json.dumps(dict(bench.config), default=str)), "regime": words,
+    }  # fmt: skip
+
+
+def regimes_of(bench: Bench, groups: tuple[str, ...]) -> dict[str, Regime]:
+    """The regimes that a model is measured under: frozen tensors, adapters of some linears, groups recomputed in three ways.
+
+    Of a model with an input embedding, adapters are measured a second time, with a gradient of the embedded tokens. Without ``groups`` they are the items of its lists, else its outermost modules.
+    """
+    names = [name.split(".") for name, _ in bench.real.named_parameters()]
+    ends = list(dict.fromkeys(".".join(["*", *words[-2:]] if len(words) > 2 else words) for words in names))
+    lists = [name for name, module in bench.real.named_modules() if type(module).__name__ == "ModuleList" and not re.search(r"\.\d+\.", name)]
+    groups = groups or tuple(f"{name}.*" for name in lists) or tuple(name for name, _ in bench.real.named_children())
+    ways = {"recompute": {}, "whole": {"early_stop": False}, "reentrant": {"reentrant": True}}
+    found = {name: Regime(name, recompute=Recompute(groups, **fields)) for name, fields in ways.items()}
+    targets = tuple(dict.fromkeys("*." + ".".join(name.split(".")[-2:]) for name in bench.linears if name.count(".") > 1))[:2]
+    lora = Adapter("lora", 4, targets or bench.linears[:1], NAMES)
+    found |= {"freeze": Regime("freeze", freeze=tuple(ends[1::2])), "lora": Regime("lora", train=(), adapters=(lora,))}
+    inputs = [name for name, module in bench.real.named_modules() if module is getattr(bench.real, "get_input_embeddings", lambda: None)()]
+    return found | {"force": replace(found["lora"], force_grad=tuple(inputs[:1])) for _ in inputs[:1]}
+
+
+def add(path: Path, records: list[dict[str, Any]]) -> None:
+    """Write records to a file in place of those with their names."""
+    names = {record["id"] for record in records}
+    kept = [each for each in (json.loads(path.read_text()) if path.is_file() else []) if each["id"] not in names]
+    lines = (json.dumps(each, separators=(",", ":"), ensure_ascii=False) for each in [*kept, *records])
+    path.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    for record in records:
+        print(record["id"], record["params_total"], record["fwd_flops"], record["bwd_flops"])
+
+
+def under_regimes(name: str, row: int, groups: tuple[str, ...]) -> None:
+    """Measure a case of a spec under each of its regimes; ``groups`` are recomputed."""
+    model = load(name)
+    bench = Bench(model, cases_of(model.file)[row])
+    records = [measured_in(model, row, word, regime) for word, regime in regimes_of(bench, groups).items()]
+    add(REGIMES / f"{records[0]['class']}_rules.json", records)
+
+
+def main(names: list[str]) -> None:
+    if names[:1] == ["--regimes"]:
+        for name, *more in (word.split(":") for word in names[1:]):
+            under_regimes(name, int(more[0]) if more else 0, tuple(more[1].split("|")) if more[1:] else ())
+        return
+    for name in names:
+        model = load(name)
+        fixed = model.typical(["full"], ["torch"]).fixed
+        for case in cases_of(model.file):
+            config = in_evaluation(model.spec, build(reference_of(model, case), case)[1])
+            if model.program(["full"], ["torch"], config).fixed == fixed:
+                break
+        else:
+            raise SystemExit(f"{name}: no case has the structure of the page")
+        record = measured(model, case)
+        add(TRUTH / f"{record['class']}.json", [record])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
