@@ -148,7 +148,7 @@ def test_estimate_imports_neither_sympy_nor_yaml():
 def test_help_imports_next_to_nothing():
     text = "import sys\nfrom symflops.cli.main import main\nmain(['--help'])\nprint(len([n for n in sys.modules if n.startswith('symflops')]), 'argparse' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout.splitlines()[-1] == "3 False"
+    assert done.stdout.splitlines()[-1] == "4 False"
 
 
 def test_explain_shows_units_shares_and_the_closed_form(run, monkeypatch):
