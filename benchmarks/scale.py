@@ -36,7 +36,7 @@ import numpy as np
 
 from symflops.api import AnyRegime, Model, convention_of, load, regime_of
 from symflops.build import limits
-from symflops.cli.actions.chosen import baked
+from symflops.cli.actions.stored_rules import baked
 from symflops.compiler import build, derive, emit, lower, read
 from symflops.emit.emit import ENDINGS
 from symflops.emit.html.curves import picture

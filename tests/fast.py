@@ -45,7 +45,7 @@ FAST: dict[str, tuple[str, ...]] = {
     "cli/test_render.py": (),
     "cli/test_generate.py": ("test_elsewhere",),
     "training/test_peaks.py": (),
-    "training/test_spelling.py": (),
+    "training/test_name_patterns.py": (),
     "training/test_accumulate.py": (),
     "training/test_mfu.py": (),
     "evaluate/test_layouts.py": (),

@@ -11,7 +11,7 @@ from typing import Any
 
 from symflops.emit.python.module import render
 from symflops.evaluate.published import publish
-from symflops.evaluate.stored import Stored, plain
+from symflops.evaluate.stored import Stored, config_value
 from symflops.ir.format import unpacked
 from symflops.ir.program import Program
 from symflops.ir.serialise import document_of
@@ -29,7 +29,7 @@ def alone(text: str, name: str = "alone") -> ModuleType:
 
 def sizes_for(module: ModuleType, stored: Stored, sizes: Mapping[str, Any]) -> Any:
     """Sizes by letter as the module's own."""
-    return module.Sizes(**{row["attribute"]: plain(sizes[row["letter"]]) for row in stored.document["fields"]})
+    return module.Sizes(**{row["attribute"]: config_value(sizes[row["letter"]]) for row in stored.document["fields"]})
 
 
 def figures(module: ModuleType, sizes: Any, batch: Mapping[str, Any], regime: str, convention: str) -> tuple[int, int, int, int]:

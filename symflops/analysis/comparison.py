@@ -17,9 +17,9 @@ from symflops.api import Model
 from symflops.emit.emit import Derived
 from symflops.evaluate.assumed import put
 from symflops.evaluate.item_analysis import Against, Cause, Change, Crossing, Point
-from symflops.evaluate.typical import as_batch, left_out
+from symflops.evaluate.typical import as_batch, optional_streams
 from symflops.evaluate.typical_values import default_sizes, typical_lengths
-from symflops.formula.domain import known, plain
+from symflops.formula.domain import known, python_value
 from symflops.formula.evaluate import evaluate
 from symflops.formula.expression import Expression
 from symflops.formula.factoring import Writer, expanded
@@ -73,7 +73,7 @@ class Comparison:
         self.base = Side(self.model, self.config(), own.regime, own.convention)
         _ = self.base.estimator
         dependent = {name.text for name, _ in spec.lengths}
-        absent = left_out(own.program.streams)
+        absent = optional_streams(own.program.streams)
         streams = [stream for stream in own.program.streams if stream.variables and stream not in absent]
         free = [name for stream in streams for name in stream.variables if name not in dependent]
         if not free:
@@ -100,7 +100,7 @@ class Comparison:
     def value(self, formula: Expression, lengths: Mapping[str, int]) -> Any:
         """The value of a formula of the spec."""
         try:
-            found = plain(evaluate(formula, {name: known(value) for name, value in {**self.sizes, **lengths}.items()}))
+            found = python_value(evaluate(formula, {name: known(value) for name, value in {**self.sizes, **lengths}.items()}))
         except UnknownSizeError as error:
             raise SpecError([error.diagnostic]) from None
         whole = int(found) if isinstance(found, Fraction) and found.denominator == 1 else found

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from symflops.emit.sql.settled import Settling, product
+from symflops.emit.sql.constants import Settling, product
 from symflops.emit.sql.sums import Items, Rows, Total, sum_in, whole
 from symflops.evaluate.batch import BatchError
 from symflops.evaluate.interpreted import InterpretedEstimator
@@ -203,7 +203,7 @@ def all_totals(models: Iterable[Priced]) -> list[Total]:
     return list(dict.fromkeys(total for model in models for total in model.totals))
 
 
-def together(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def summed_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The rows of groups as one row: sums add; the number of all rows is the same in each.
 
     Raises:

@@ -194,7 +194,9 @@ class Pair:
                 found = figures(there.estimator, self.batch).less(figures(here.estimator, self.batch))
                 if found != NOTHING:
                     keys = here.program.keys
-                    changes = tuple((keys[name][0], told(one[name]), told(two[self.letters[name]])) for name in waiting)
+                    changes = tuple(
+                        (keys[name][0], value_text(one[name]), value_text(two[self.letters[name]])) for name in waiting
+                    )
                     causes.append(Cause("size", found, self.forms(here, there, waiting).change(), changes=changes))
                 here, waiting = there, []
         return here, causes
@@ -267,7 +269,7 @@ def same(one: Any, two: Any) -> bool:
     return type(one) is type(two) and isinstance(one, (int, str, tuple, Fraction, type(None))) and bool(one == two)
 
 
-def told(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value of a size; of a long list its length."""
     if isinstance(value, tuple):
         return f"{len(value)} entries" if len(value) > 4 else str(list(value))

@@ -99,7 +99,7 @@ class Explanation:
         """The closed forms, their letters and the values of other sizes, with what is known put in; None if nothing is."""
         if not self.known:
             return None
-        from symflops.library.folded import forms_of, symbols_of
+        from symflops.library.assumed_sizes import forms_of, symbols_of
 
         program = self.known.of(self.model.program.counting([self.model.convention]))
         case = program.case(self.model.regime, self.model.convention)

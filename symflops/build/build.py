@@ -28,7 +28,7 @@ from symflops.formula.truth import NO, Truth
 from symflops.ir.graph import Graph
 from symflops.ir.patterns import Path
 from symflops.ir.spec import InputSpec, Name, Spec
-from symflops.ops.kind import plain
+from symflops.ops.kind import symbol_or_value
 from symflops.read.definition_order import early_size
 from symflops.support.findings import Label, Reporter, SpecError, did_you_mean
 
@@ -73,7 +73,7 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
     for diagnostic in services.stacks.left():
         report.add(diagnostic)
     outputs = find_outputs(spec, frame, services)
-    symbols = tuple((size.name.text, symbol_of(sizes[size.name.text])) for size in spec.sizes)
+    symbols = tuple((size.name.text, cost_symbol(sizes[size.name.text])) for size in spec.sizes)
     graph = services.graph
     built = Graph(
         spec=spec, values=tuple(graph.values), body=tuple(frame.nodes), inputs=inputs, outputs=outputs, sizes=symbols,
@@ -107,7 +107,7 @@ def size_names(spec: Spec, fixed: Mapping[str, Any]) -> dict[str, Any]:
     return names
 
 
-def symbol_of(value: Any) -> Expr:
+def cost_symbol(value: Any) -> Expr:
     """The symbol of a size in costs, or its fixed number."""
     if isinstance(value, Setting):
         return value.symbol
@@ -166,7 +166,7 @@ def declare_input(item: InputSpec, frame: Frame, services: Services) -> tuple[st
         services.graph.poison([name], frame)
         return None
     present = services.evaluator.condition(item.when, frame)
-    width = plain(services.evaluator.value(item.width, frame)) if item.width else None
+    width = symbol_or_value(services.evaluator.value(item.width, frame)) if item.width else None
     if width is not None and not (isinstance(width, Expr) and width.is_integer):
         message = f"the width of '{item.name}' is not a whole number"
         hint = "a size is a decimal number if its default has a point: write 4, not 4.0; // and int(...) round"

@@ -17,7 +17,7 @@ from symflops.formula.truth import NO, YES, Truth
 from symflops.ir.graph import Limit
 from symflops.ir.index_sets import ONCE
 from symflops.ir.spec import Name, Spec
-from symflops.ops.kind import plain
+from symflops.ops.kind import symbol_or_value
 from symflops.support.findings import Diagnostic, SpecError
 
 VALUE = re.compile(r"\{([^{}]*)\}")
@@ -74,7 +74,7 @@ def calls_of(services: Services) -> Mapping[str, Callable[..., Any]]:
 def values_in(name: Name, frame: Frame, services: Services) -> Iterator[Expr]:
     """The whole numbers in braces in the words of a condition."""
     for text in VALUE.findall(name.text):
-        value = plain(evaluate(parse_expression(text, name.span), frame.names, calls_of(services)))
+        value = symbol_or_value(evaluate(parse_expression(text, name.span), frame.names, calls_of(services)))
         if not (isinstance(value, Expr) and value.is_integer):
             hint = "write an expression of sizes, such as {2*X}"
             raise SpecError([Diagnostic("bad-field", f"'{{{text}}}' is no whole number", name.span, hint)])

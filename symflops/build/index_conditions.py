@@ -107,7 +107,7 @@ class Decider:
         Raises:
             UndecidedError: the segment does not decide it.
         """
-        return _settled(self._past(point))
+        return _decided(self._past(point))
 
     def _resolved(self, value: Any) -> Any:
         if isinstance(value, Truth):
@@ -200,7 +200,7 @@ class Decider:
         return Cut(self.index, point)
 
 
-def _settled(decision: Decision) -> bool:
+def _decided(decision: Decision) -> bool:
     if isinstance(decision, bool):
         return decision
     raise UndecidedError(decision)

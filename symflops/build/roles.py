@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from symflops.ir.convention import MAIN
 from symflops.ir.graph import Graph
 from symflops.ir.nodes import Loop, Node, Operator, Push, Select, with_operators
-from symflops.read.plain_values import plain
+from symflops.read.plain_values import python_value
 from symflops.read.spec_files import PACKAGE, read_source
 from symflops.read.yaml_nodes import read_yaml
 from symflops.support.findings import Reporter
@@ -36,7 +36,7 @@ class Rules(NamedTuple):
 def rules() -> Rules:
     """The table of roles that follow from paths."""
     report = Reporter()
-    found: Any = plain(read_yaml(read_source(TABLE, "conventions/tables/roles.yaml"), report), report)
+    found: Any = python_value(read_yaml(read_source(TABLE, "conventions/tables/roles.yaml"), report), report)
     roles = tuple((line["op"], line["path"], line["role"]) for line in found["roles"])
     return Rules(roles, tuple((line["path"], line["region"]) for line in found["regions"]))
 

@@ -120,9 +120,9 @@ def explain(code: str) -> int:
 def roles_of(files: Sequence[SpecFile]) -> Roles:
     """What the modules of specs are for, by spec, as JSON."""
     from symflops.api import load
-    from symflops.cli.actions.check import shown
+    from symflops.cli.actions.check import role_rows
 
-    return {file.name: [row._asdict() for row in shown(load(file))] for file in files}
+    return {file.name: [row._asdict() for row in role_rows(load(file))] for file in files}
 
 
 def role_table(rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -142,9 +142,9 @@ def from_file(path: str) -> dict[str, Any]:
 
 def answer(models: Sequence[Priced], rows: Sequence[dict[str, Any]], by: Sequence[str]) -> dict[str, Any]:
     """The JSON object of a result: figures of all rows, and per group."""
-    from symflops.analysis.corpus import together
+    from symflops.analysis.corpus import summed_rows
 
-    whole = together(rows)
+    whole = summed_rows(rows)
     figures = [{**model.described(), **model.figures(whole), "left_out": model.left_out(whole)} for model in models]
     columns = {name: names for model in models for name, names in model.columns.items()}
     found = {"schema": 1, "rows": int(whole["n_rows"]), "columns": columns, "group_by": list(by), "models": figures}

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     for name in ("depth", "top"):
         if getattr(args, name) is not None and getattr(args, name) < 0:
             raise SymflopsError(f"--{name} is {getattr(args, name)}, not a number from 0 on")
-    model, known = chosen(args)
+    model, known = selected_estimator(args)
     told = Explanation(model, batch_of(args.batch) if args.batch else None, known)
     if args.json:
         print(json.dumps(told.as_dict() if args.top is None else {**told.as_dict(), "modules": told.top(args.top)}))
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def chosen(args: argparse.Namespace) -> tuple[Any, Any]:
+def selected_estimator(args: argparse.Namespace) -> tuple[Any, Any]:
     """The estimator of the chosen model, from a stored program or from a file, and what is known of its sizes."""
     from symflops.library import lookup
 
@@ -108,7 +108,7 @@ def counted(args: argparse.Namespace) -> Any:
     return convention_of(args.convention).in_macs
 
 
-def shown(told: Explanation, args: argparse.Namespace) -> list[dict[str, Any]]:
+def selected_rows(told: Explanation, args: argparse.Namespace) -> list[dict[str, Any]]:
     """The rows that were asked for."""
     if args.top is not None:
         return told.top(args.top)
@@ -121,7 +121,7 @@ def lines(told: Explanation, args: argparse.Namespace) -> list[str]:
     from symflops.evaluate.evidence import summary
 
     most, found = width(), told.estimate
-    unit, rows = NAMES[found["unit"]], shown(told, args)
+    unit, rows = NAMES[found["unit"]], selected_rows(told, args)
     moments = ", ".join(f"{name} = {value:,}" for name, value in found["moments"].items())
     head = [
         f"regime {found['regime']}, convention {found['convention']}, {of_batch(told.batch)}",

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     files = list(specs_in(root))
     chosen = [find_spec(spec) if spec.endswith((".yaml", ".yml")) else _named(spec, files) for spec in args.specs] or files
     names = {file.name for file in files} | {file.name for file in chosen}
-    work = _Work(root, out, names, not args.specs, _chosen(args), args.cold)
+    work = _Work(root, out, names, not args.specs, _selected_rules(args), args.cold)
     return work.compare(chosen, args.diff) if args.check or args.diff else work.write(chosen)
 
 
@@ -71,7 +71,7 @@ def _standalone(args: argparse.Namespace) -> int:
     files = [find_spec(spec) for spec in args.specs] or list(specs_in(root))
     if args.out is None and len(files) != 1:
         raise SymflopsError(f"{len(files)} specs do not go into one file: name one, or say where to write with --out DIR")
-    for _, modules in in_workers(partial(standalone, chosen=_chosen(args)), files, "deriving"):
+    for _, modules in in_workers(partial(standalone, chosen=_selected_rules(args)), files, "deriving"):
         if args.out is None:
             print(next(iter(modules.values())), end="")
         else:
@@ -80,10 +80,10 @@ def _standalone(args: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(args: argparse.Namespace) -> Any:
+def _selected_rules(args: argparse.Namespace) -> Any:
     """The regimes and conventions that are asked for; an inline regime has commas of its own."""
     from symflops.api import convention_of, regime_of
-    from symflops.cli.actions.chosen import Chosen
+    from symflops.cli.actions.stored_rules import Chosen
 
     def names(given: list[str] | None) -> tuple[str, ...]:
         words = [word for text in given or () for word in ([text] if ":" in text or text.startswith("{") else text.split(","))]

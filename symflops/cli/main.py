@@ -117,7 +117,7 @@ def _run(name: str, words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        say(f"symflops {name}: {_told(error)}")
+        say(f"symflops {name}: {_exit_for(error)}")
         return 2
 
 
@@ -129,7 +129,7 @@ def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _told(error: OSError) -> str:
+def _exit_for(error: OSError) -> str:
     """What could not be written, or what could not be printed."""
     reason = error.strerror or str(error)
     if error.filename is not None:

@@ -61,11 +61,11 @@ def run(args: argparse.Namespace) -> int:
     found |= {"achieved_tflops_per_device": achieved / 1e12, "peak_tflops": rate / 1e12, "peak_source": source}
     if model:
         found |= {"hfu": executed / args.seconds / args.devices / rate, "model": model}
-    print(json.dumps(found) if args.json else "\n".join(told(found, args)))
+    print(json.dumps(found) if args.json else "\n".join(printed(found, args)))
     return 0
 
 
-def told(found: dict[str, Any], args: argparse.Namespace) -> list[str]:
+def printed(found: dict[str, Any], args: argparse.Namespace) -> list[str]:
     """The result for people."""
     rates = f"{found['achieved_tflops_per_device']:.2f} of {found['peak_tflops']:g} TFLOP/s a device ({found['peak_source']})"
     lines = [f"MFU {found['mfu']:.4f}: {rates}"]

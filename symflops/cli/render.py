@@ -115,8 +115,8 @@ def fragments_of(name: str) -> Callable[..., dict[str, str]]:
 def html_page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> str:
     """The page with a calculator, as one file."""
     from symflops.api import CONVENTIONS
-    from symflops.cli.actions.chosen import baked, compared
     from symflops.cli.actions.site import standalone
+    from symflops.cli.actions.stored_rules import baked, compared
 
     program = None
     if known or regimes or conventions:
@@ -128,7 +128,7 @@ def page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[st
     """The page, with figures of the regimes that the model takes and of the conventions to compare with."""
     from symflops.analysis.baseline import against as against_baseline
     from symflops.api import REGIMES
-    from symflops.cli.actions.chosen import baked, convention_figures
+    from symflops.cli.actions.stored_rules import baked, convention_figures
     from symflops.emit.emit import page_of
     from symflops.emit.page.sections import document
     from symflops.library.records.verified import verifications

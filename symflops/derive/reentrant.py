@@ -43,7 +43,7 @@ class _Insertion:
         owners = {node.id: name for name, members in found_groups.items() for node in members}
         groups = _members(nodes, owners)
         for name in found_groups:
-            together = _together(nodes, groups[name])
+            together = _in_one_run(nodes, groups[name])
             if together is not nodes:
                 nodes, groups = together, _members(together, owners)
         member_of = {position: group for group in groups.values() for position in group}
@@ -97,7 +97,7 @@ def _members(nodes: tuple[Node, ...], owners: Mapping[int, str]) -> dict[str, li
     return found
 
 
-def _together(nodes: tuple[Node, ...], group: list[int]) -> tuple[Node, ...]:
+def _in_one_run(nodes: tuple[Node, ...], group: list[int]) -> tuple[Node, ...]:
     """The nodes with the group's in one run: nodes in between that read its values move behind it.
 
     If the group reads values of such nodes, it cannot run at once, and all nodes keep their places.

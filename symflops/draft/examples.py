@@ -27,7 +27,7 @@ def example_of(reference: str) -> Example | None:
         for case in cases_of(file):
             if case.reference in ("", dotted):
                 return from_case(model, case)
-    return plain(reference)
+    return example_token(reference)
 
 
 def from_case(model: Any, case: Any) -> Example:
@@ -51,7 +51,7 @@ def described(value: Any) -> Any:
     return [described(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def plain(reference: str) -> Example | None:
+def example_token(reference: str) -> Example | None:
     """Tokens or pixels for a class whose package says which it takes."""
     kind = class_of(reference)
     main = getattr(kind, "main_input_name", "")

@@ -192,8 +192,8 @@ def _sides(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int, 
         return count, columns, columns
     if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
         raise FormError(f"'{stream.name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
-    lengths = _columns(stream, _plain(given["lengths"], stream.name), longest)
-    padded = _columns(stream, _plain(given.get("padded", given["lengths"]), stream.name), longest)
+    lengths = _columns(stream, _not_nested(given["lengths"], stream.name), longest)
+    padded = _columns(stream, _not_nested(given.get("padded", given["lengths"]), stream.name), longest)
     _check_padded(stream.name, lengths, padded)
     return *lengths, padded[1]
 
@@ -278,7 +278,7 @@ def wanted(axes: Sequence[str]) -> str:
     return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
 
 
-def _plain(given: Any, name: str) -> Any:
+def _not_nested(given: Any, name: str) -> Any:
     if isinstance(given, dict):
         raise FormError(f"'lengths' and 'padded' of '{name}' must be lists, not {given!r:.80}")
     return given

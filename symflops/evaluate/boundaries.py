@@ -52,7 +52,7 @@ def steps(rows: Any, valid: int | None = None) -> tuple[Any, Any]:
     Raises:
         LengthError: boundaries on the host go on behind that one, other than as equal fillers.
     """
-    places = wide(at_hand(rows if valid is None else rows[:, :valid]))
+    places = wide(host_array(rows if valid is None else rows[:, :valid]))
     if valid is None and hasattr(places, "cummax"):
         highest = places.cummax(1).values  # a value that falls back is below what came before, and so is what follows it
         return highest[:, 1:] - highest[:, :-1], places[:, 1:] == highest[:, 1:]
@@ -101,7 +101,7 @@ class LengthError(ValueError):
     """The input has no form from which lengths can be read."""
 
 
-def at_hand(values: Any) -> Any:
+def host_array(values: Any) -> Any:
     """A dense tensor of integers on the host as an array of the same memory; anything else as it is."""
     torch = sys.modules.get("torch")
     if torch is None or type(values) is not torch.Tensor or values.device.type != HOST:

@@ -38,10 +38,10 @@ class Costs(np.ndarray[Any, Any]):
     """
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: Any, *inputs: Any, **options: Any) -> Any:
-        given = [_plain(one) for one in inputs]
+        given = [_as_array(one) for one in inputs]
         out = options.get("out")
         if out is not None:
-            options["out"] = tuple(map(_plain, out))
+            options["out"] = tuple(map(_as_array, out))
         if ufunc not in SAFE and not _fits(ufunc, method, given, options):
             if out is not None or options.get("dtype") is not None or method == "at":
                 raise OverflowError("the result could leave 64 bits: leave out 'out' and 'dtype'")
@@ -76,7 +76,7 @@ def wide_sum(values: np.ndarray[Any, Any]) -> int:
     return (int(np.add.reduce(values >> HALF)) << HALF) + int(np.add.reduce(values & (2**HALF - 1)))
 
 
-def _plain(one: Any) -> Any:
+def _as_array(one: Any) -> Any:
     return one.view(np.ndarray) if isinstance(one, Costs) else one
 
 

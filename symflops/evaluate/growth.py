@@ -29,7 +29,7 @@ from symflops.evaluate.item_analysis import (
     sides,
 )
 from symflops.evaluate.length_polynomials import LONG, SHORT, Assumption, Lengths, NotPolynomialError, Unknown
-from symflops.evaluate.typical import left_out
+from symflops.evaluate.typical import optional_streams
 from symflops.evaluate.typical_values import TypicalValues, in_tokens, product_of, typical_lengths
 from symflops.formula.factoring import Writer, expanded
 from symflops.formula.formula import Formula, Sym, symbols
@@ -63,7 +63,7 @@ class _Analyser:
         self.regime = regime
         self.convention = convention
         self.lengths = typical_lengths(program)
-        without = {stream.name for stream in left_out(program.streams)}
+        without = {stream.name for stream in optional_streams(program.streams)}
         self.streams = [stream for stream in program.streams if stream.variables and stream.name not in without]
         lines = program.regime(regime).under(convention)
         self.writer = writer_of(program, lines, self.lengths)

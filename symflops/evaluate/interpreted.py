@@ -12,9 +12,9 @@ from symflops.evaluate.config import as_json
 from symflops.evaluate.evidence import evidence, inexact, left_to_class, parts_left_out
 from symflops.evaluate.layouts import implied_streams, inputs_of, sets_of
 from symflops.evaluate.module_tree import markdown_of
-from symflops.evaluate.moments import Flops, Moments, active_of, item_costs, settled, summed, whole_total
+from symflops.evaluate.moments import Flops, Moments, active_of, item_costs, summed, whole_if_possible, whole_total
 from symflops.evaluate.sizes import check_fit, sizes_of, unanswered
-from symflops.evaluate.stored import DamageTold, Line, OtherStructure, plain, stored_of
+from symflops.evaluate.stored import DamageTold, Line, OtherStructure, config_value, stored_of
 from symflops.evaluate.typical import example_of, lengths_taken
 from symflops.evaluate.unread import check_unread
 from symflops.formula.table import BoundFormulas, ConfigError
@@ -68,7 +68,7 @@ class InterpretedEstimator:
         self.exception: str = dict(stored.document.get("exceptions", ())).get(convention, "")
         self.sizes = sizes
         for letter, value in stored.fixed:
-            if plain(self.sizes[letter]) != value:
+            if config_value(self.sizes[letter]) != value:
                 raise OtherStructure(f"this derivation is of models whose '{letter}' is {value!r}, not {self.sizes[letter]!r}")
         check_fit(stored, self.sizes)
         chosen = stored.regimes[regime]
@@ -133,7 +133,7 @@ class InterpretedEstimator:
             for position, part in line.vector:
                 for kind, count in zip(found.values(), counts, strict=True):
                     kind[position] += line.unit * part * count
-        return {kind: tuple(map(settled, values)) for kind, values in found.items()}
+        return {kind: tuple(map(whole_if_possible, values)) for kind, values in found.items()}
 
     def _not_whole(self) -> None:
         if self.whole:
@@ -271,7 +271,7 @@ class InterpretedEstimator:
     def by_contraction(self, m: Moments) -> dict[tuple[str, str], Any]:
         """FLOPs of both passes per contraction: module and name."""
         both = (((one.module, one.contraction), flops * (one.forward + one.backward)) for one, flops in self._work(m))
-        return {contraction: settled(flops) for contraction, flops in summed(both).items()}
+        return {contraction: whole_if_possible(flops) for contraction, flops in summed(both).items()}
 
     def running(self, m: Moments) -> dict[tuple[str, ...], int]:
         """FLOPs of the forward pass by the modules that run at once, outermost first."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from symflops.evaluate.batch import wanted
-from symflops.evaluate.boundaries import LengthError, at_hand, numpy_here, rows_of, steps, wide
+from symflops.evaluate.boundaries import LengthError, host_array, numpy_here, rows_of, steps, wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def of_mask(mask: Any) -> Lengths:
     if hasattr(present, "long"):
         import torch
 
-        lengths = at_hand(present.view(torch.uint8).sum(-1, dtype=torch.int32).long())  # four times as fast as of booleans
+        lengths = host_array(present.view(torch.uint8).sum(-1, dtype=torch.int32).long())  # four times as fast as of booleans
     else:
         lengths = present.sum(-1)
     return Lengths((lengths,), int(mask.shape[0]), (int(mask.shape[1]),))
@@ -122,7 +122,7 @@ def of_position_ids(positions: Any) -> Lengths:
         return Lengths((found,), len(found))
     if len(positions.shape) not in (1, 2):
         raise LengthError(f"position ids have one or two dimensions, not shape {tuple(positions.shape)}")
-    return _between_starts(at_hand(positions.reshape(-1, positions.shape[-1])))
+    return _between_starts(host_array(positions.reshape(-1, positions.shape[-1])))
 
 
 def _between_starts(rows: Any) -> Lengths:
@@ -150,7 +150,7 @@ def of_nested(nested: Any) -> Lengths:
         raise LengthError("not a nested tensor")
     try:
         lengths = nested.lengths() if hasattr(nested, "lengths") else None
-        found = at_hand(wide(nested.offsets()).diff() if lengths is None else wide(lengths))
+        found = host_array(wide(nested.offsets()).diff() if lengths is None else wide(lengths))
     except (AttributeError, RuntimeError, TypeError):
         try:
             found = [int(row[0]) for row in nested._nested_tensor_size().tolist()]  # strided layout, on the host
@@ -168,7 +168,7 @@ def of_rows(rows: Any, axes: int) -> Lengths:
     if hasattr(rows, "dtype"):
         if rows.shape[0] and (len(rows.shape) != 2 or rows.shape[1] != axes):
             raise LengthError(f"rows of {axes} lengths, not shape {tuple(rows.shape)}")
-        columns = wide(at_hand(rows if rows.shape[0] else rows.reshape(0, axes)))
+        columns = wide(host_array(rows if rows.shape[0] else rows.reshape(0, axes)))
         return Lengths(tuple(columns[:, axis] for axis in range(axes)), int(rows.shape[0]))
     found = [[int(value) for value in row] for row in rows]
     if any(len(row) != axes for row in found):
@@ -238,7 +238,7 @@ def _of_array(given: Any, axes: Sequence[str], name: str) -> Lengths:
     shape, count = tuple(given.shape), len(axes)
     if shape[1:] != ((count,) if count > 1 else ()):
         raise LengthError(f"'{name}' must have {wanted(axes)} per item, which an array of shape {shape} does not have")
-    found = wide(at_hand(given), name)
+    found = wide(host_array(given), name)
     return Lengths((found,) if count == 1 else tuple(found[:, axis] for axis in range(count)), shape[0])
 
 
@@ -251,7 +251,7 @@ def _of_entries(given: Any, axes: Sequence[str], name: str) -> Lengths:
     return Lengths(tuple([int(row[axis]) for row in rows] for axis in range(len(axes))), len(rows))
 
 
-def plain(entry: Lengths) -> Any:
+def listed_lengths(entry: Lengths) -> Any:
     """Real lengths as a list with one entry per item, without fillers; waits for a device."""
     mark = [1] * entry.count if entry.real is None else [int(value) for value in entry.real]
     rows = [[column] * entry.count if isinstance(column, int) else [int(value) for value in column] for column in entry.axes]
@@ -262,8 +262,8 @@ def plain(entry: Lengths) -> Any:
 def entry_of(entry: Lengths) -> Any:
     """A stream of a batch, as ``moments`` takes it: real lengths, and padded ones if they differ; waits for a device."""
     if entry.padded is None:
-        return plain(entry)
-    return {"lengths": plain(entry), "padded": plain(Lengths(entry.padded, entry.count, None, entry.real))}
+        return listed_lengths(entry)
+    return {"lengths": listed_lengths(entry), "padded": listed_lengths(Lengths(entry.padded, entry.count, None, entry.real))}
 
 
 def _is_integer(value: Any) -> bool:

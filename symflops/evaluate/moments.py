@@ -143,7 +143,7 @@ def whole_total(value: Any) -> int:
     return int(value)
 
 
-def settled(value: Any) -> Any:
+def whole_if_possible(value: Any) -> Any:
     """A number as an int where it is whole."""
     return int(value) if getattr(value, "denominator", 0) == 1 else value
 

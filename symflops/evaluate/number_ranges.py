@@ -10,7 +10,7 @@ from math import prod
 NUMBER = re.compile(r"\d+")
 
 
-def folded(names: Sequence[str], alike: Sequence[Hashable] = ()) -> list[tuple[str, tuple[int, ...]]]:
+def merged_names(names: Sequence[str], alike: Sequence[Hashable] = ()) -> list[tuple[str, tuple[int, ...]]]:
     """Merged names, each with the positions of its names, in order of the first; only names equal in ``alike`` merge.
 
     >>> folded(["a.0.x", "b", "a.1.x"])

@@ -19,7 +19,7 @@ from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.layouts import sets_of
 from symflops.evaluate.moments import Flops, Moments
 from symflops.evaluate.sizes import defined, sizes_of
-from symflops.evaluate.stored import OtherStructure, Stored, plain
+from symflops.evaluate.stored import OtherStructure, Stored, config_value
 from symflops.formula.table import ConfigError
 
 LONGEST = 2**10_000
@@ -129,7 +129,7 @@ def sizes_class(name: str, formulas: ModuleType, stored: Stored) -> Any:
 
         def __post_init__(self) -> None:
             for attribute in fields.values():
-                setattr(self, attribute, plain(getattr(self, attribute)))
+                setattr(self, attribute, config_value(getattr(self, attribute)))
             for letter, value in stored.fixed:
                 given = getattr(self, fields[letter])
                 if given != value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from symflops.evaluate.classes import check_census, failure
 from symflops.evaluate.config import as_read, checked, is_null, is_whole, look_up
-from symflops.evaluate.stored import plain
+from symflops.evaluate.stored import config_value
 from symflops.formula.table import ConfigError
 
 __all__ = ["checked", "default", "is_null", "is_whole", "look_up", "sizes_of"]
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def default(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any]) -> Any:
     """What a size is when the config lacks it."""
-    return _settled(field, field["default"], program, known)
+    return _value_of(field, field["default"], program, known)
 
 
 def of_null(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any]) -> Any:
@@ -29,17 +29,17 @@ def of_null(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any])
     takes null for a number, and the spec does not say what it makes of it, what reads the size is refused.
     """
     if "null" in field:
-        return _settled(field, field["null"], program, known)
+        return _value_of(field, field["null"], program, known)
     if field.get("nullable"):
         return None
     if not program.document.get("reading"):
         return default(field, program, known)
     if field["kind"] == "flag":
         return False
-    return Unsaid(f"the config's '{field['keys'][0]}' is null: leave it out for its default")
+    return MissingSize(f"the config's '{field['keys'][0]}' is null: leave it out for its default")
 
 
-class Unsaid:
+class MissingSize:
     """A size without a value: parameters that do not depend on it are known, and every use of it is refused, as FLOPs are.
 
     A class may be built with null where a number is needed, as for the experts of a token, and fail when it runs.
@@ -59,16 +59,16 @@ class Unsaid:
 
 def unanswered(program: Stored, config: Mapping[str, Any], sizes: Mapping[str, Any]) -> str:
     """Why only parameters are known of a config: a size has no value, or the class fails to run; empty if FLOPs are known."""
-    told = next((value.told for value in sizes.values() if type(value) is Unsaid), "")
+    told = next((value.told for value in sizes.values() if type(value) is MissingSize), "")
     return told or failure(program.document, as_read(program.document, config))
 
 
-def _settled(field: Mapping[str, Any], given: Any, program: Stored, known: Mapping[str, Any]) -> Any:
+def _value_of(field: Mapping[str, Any], given: Any, program: Stored, known: Mapping[str, Any]) -> Any:
     if isinstance(given, dict) and "formula" in given:
         return program.formulas.settled(given["formula"], known)
     if given is None and field["required"]:
         raise ConfigError(f"the config has no '{field['keys'][0]}'")
-    return plain(given)
+    return config_value(given)
 
 
 def _said(program: Stored, formula: int, known: Mapping[str, Any]) -> Any:
@@ -76,9 +76,9 @@ def _said(program: Stored, formula: int, known: Mapping[str, Any]) -> Any:
     try:
         return program.formulas.settled(formula, known)
     except ConfigError as error:
-        if not any(type(value) is Unsaid for value in known.values()):
+        if not any(type(value) is MissingSize for value in known.values()):
             raise
-        return Unsaid(str(error))
+        return MissingSize(str(error))
 
 
 def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from symflops.evaluate.folding import NO_VALUE, Folding, constant
 from symflops.evaluate.idle import without_idle
-from symflops.evaluate.sizes import Unsaid
-from symflops.evaluate.stored import plain
+from symflops.evaluate.sizes import MissingSize
+from symflops.evaluate.stored import config_value
 from symflops.formula.factoring import Writer, expanded
 from symflops.formula.formula import ONE, ZERO, Apply, Formula, Num, TallyOf, evaluate, symbols, walk
 from symflops.formula.terms import Rewriting, Terms, plus, times
@@ -35,7 +35,9 @@ def specialise(program: Program, values: Mapping[str, Any], numbers: Collection[
         SymflopsError: the sizes do not fit each other.
     """
     fields = {field.letter: field for field in program.fields}
-    given = {name: plain(value) for name, value in values.items() if name in fields and not isinstance(value, Unsaid)}
+    given = {
+        name: config_value(value) for name, value in values.items() if name in fields and not isinstance(value, MissingSize)
+    }
     known, replaced = dict(given), {*numbers, *(_counted(program, fields, given) if given else ())}
     known |= {name: values[name] for stream in program.streams for name in stream.variables if name in values}
     for one in program.definitions:

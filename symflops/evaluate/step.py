@@ -236,7 +236,7 @@ class Inserted:
         return sum(value * coefficient for _, value, _, coefficient in self.terms)
 
 
-def inserted(program: Program, verified: Sequence[Verification]) -> Inserted | None:
+def first_measured_case(program: Program, verified: Sequence[Verification]) -> Inserted | None:
     """The first measured case whose config is recorded, and that ``program`` derives; None if there is none.
 
     A case that is known to be inexact comes last, with its known difference.
@@ -250,7 +250,7 @@ def inserted(program: Program, verified: Sequence[Verification]) -> Inserted | N
     for found, measured, known in (*exact, *inexact):
         if measured.config is not None and measured.batch is not None:
             try:
-                made = _inserted(program, stored, regime, found, measured, known)
+                made = _with_values(program, stored, regime, found, measured, known)
             except (SymflopsError, ConfigError, BatchError, KeyError, IndexError):
                 continue  # of another structure than this page, or of a batch that leaves out a stream
             if (made.forward, made.backward) == (measured.forward, measured.backward):
@@ -258,7 +258,7 @@ def inserted(program: Program, verified: Sequence[Verification]) -> Inserted | N
     return None
 
 
-def _inserted(
+def _with_values(
     program: Program, stored: Stored, regime: str, found: Verification, measured: VerifiedCase, known: KnownInexact | None
 ) -> Inserted:
     """A case with the values of its letters."""

@@ -166,7 +166,7 @@ class Stored:
     @property
     def fixed(self) -> list[tuple[str, Any]]:
         """The sizes that decide the structure: letter and value."""
-        return [(letter, plain(value)) for letter, value in self.document.get("fixed", ())]
+        return [(letter, config_value(value)) for letter, value in self.document.get("fixed", ())]
 
     @property
     def variant(self) -> str | None:
@@ -185,16 +185,16 @@ class Stored:
 
 def has(sizes: Mapping[str, Any], structure: Mapping[str, str]) -> bool:
     """Whether sizes have a structure, which maps attributes to the text of their values."""
-    return all(repr(plain(sizes.get(name))) == value for name, value in structure.items())
+    return all(repr(config_value(sizes.get(name))) == value for name, value in structure.items())
 
 
-def plain(value: Any) -> Any:
+def config_value(value: Any) -> Any:
     """A stored value of a config: lists as tuples, tagged fractions as Fractions."""
     if isinstance(value, dict):
         from fractions import Fraction
 
         return Fraction(value["fraction"])
-    return tuple(plain(item) for item in value) if isinstance(value, (list, tuple)) else value
+    return tuple(config_value(item) for item in value) if isinstance(value, (list, tuple)) else value
 
 
 def share(whole: Any, parts: int) -> Any:

@@ -33,7 +33,7 @@ def typical_lengths(streams: Sequence[Any], inner: Rests, taken: Mapping[str, in
     Lengths that a condition refuses become those that it names (``taken``). Lengths of which too little is left are doubled, in
     all streams or in one; if that does not help, those of one stream become 0 or 1, or all are raised until they divide.
     """
-    absent = {stream.name: stream.absent for stream in left_out(streams)}
+    absent = {stream.name: stream.absent for stream in optional_streams(streams)}
     found = {
         name: absent[stream.name] if stream.name in absent else 1024 if len(stream.variables) == 1 else 16
         for stream in streams
@@ -68,7 +68,7 @@ def raised(lengths: Mapping[str, int], inner: Rests) -> Iterator[dict[str, int]]
         yield {name: length + more * (name in read) for name, length in lengths.items()}
 
 
-def left_out(streams: Sequence[Any]) -> list[Any]:
+def optional_streams(streams: Sequence[Any]) -> list[Any]:
     """The streams that a batch may leave out, of their default length then, beside another stream of their items."""
     measured = Counter(stream.items for stream in streams if stream.variables)
     return [stream for stream in streams if stream.absent and measured[stream.items] > bool(stream.variables)]

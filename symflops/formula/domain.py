@@ -160,7 +160,7 @@ def known(value: Any) -> Any:
     return value
 
 
-def plain(value: Any) -> Any:
+def python_value(value: Any) -> Any:
     """A known value of an expression as a plain Python value."""
     match value:
         case Integer():
@@ -170,7 +170,7 @@ def plain(value: Any) -> Any:
         case Expr():
             return Fraction(int(value.p), int(value.q))
         case tuple():
-            return tuple(plain(item) for item in value)
+            return tuple(python_value(item) for item in value)
     return value
 
 

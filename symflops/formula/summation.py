@@ -41,7 +41,7 @@ def closed_sum(index: Symbol, low: Expr, high: Expr, term: Expr) -> Expr | None:
 
 
 def _total(index: Symbol, run: Run, term: Expr) -> Expr | None:
-    term = _plain(index, run, term)
+    term = _in_simple_arguments(index, run, term)
     if len(run.lows) + len(run.highs) > MAX_CUTS:
         return None
     if _changes_by_runs(index, run, term):
@@ -68,7 +68,7 @@ def _changes_by_runs(index: Symbol, run: Run, term: Expr) -> bool:
     return not any(atom.xreplace({quotients[0]: ONE}).has(index) for atom in bounds)
 
 
-def _plain(index: Symbol, run: Run, term: Expr) -> Expr:
+def _in_simple_arguments(index: Symbol, run: Run, term: Expr) -> Expr:
     """``term`` in which what depends on the index is a positive part or a bracket, of arguments that are multiplied out."""
 
     def part(atom: Expr) -> Expr:

@@ -106,7 +106,7 @@ def interpreted(
         model = InterpretedEstimator(found, config, regime=regime, convention=convention)
     if strict:
         check_unread(model.stored, config, strict)
-    told(model.stored.document, model.unread, tell)
+    warn_of_unread(model.stored.document, model.unread, tell)
     model.measured = catalog.measured(name)
     return model
 
@@ -118,7 +118,7 @@ def left_to_class(catalog: Catalog, name: str, config: Mapping[str, Any]) -> lis
     return list(evidence.left_to_class(Stored(program), config)) if program else []
 
 
-def told(document: Mapping[str, Any], lines: Sequence[str], tell: Callable[[str], object] | None) -> None:
+def warn_of_unread(document: Mapping[str, Any], lines: Sequence[str], tell: Callable[[str], object] | None) -> None:
     """Tell of keys that nothing reads, in one line; not where nobody knows which keys the class has."""
     if lines and (document.get("census") or not document["references"]):
         more = f", and of {len(lines) - 1} more keys" if len(lines) > 1 else ""

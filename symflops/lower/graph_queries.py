@@ -51,14 +51,16 @@ def labels(nodes: tuple[Node, ...]) -> Iterator[tuple[str, str]]:
         yield loop.index.name, words[-1] if words else "layers"
 
 
-def pieces(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
+def program_lines(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
     """``work`` as the lines of a program: without lengths in its counts, and split by whether PyTorch's counter sees it."""
     return [side for part in spread(work, lengths) for side in sides(part)]
 
 
 def spread_all(derivation: Derivation, lengths: frozenset[Symbol]) -> Derivation:
     """``derivation`` with its work in the :func:`pieces` that a program lists, useful work without padding."""
-    return replace(derivation, work=tuple(without_padding(part) for work in derivation.work for part in pieces(work, lengths)))
+    return replace(
+        derivation, work=tuple(without_padding(part) for work in derivation.work for part in program_lines(work, lengths))
+    )
 
 
 def merged(works: Sequence[Work]) -> list[Work]:

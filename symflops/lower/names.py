@@ -14,7 +14,7 @@ from typing import Any
 from sympy import Expr
 
 from symflops.build.build import size_names
-from symflops.formula.domain import Choice, Setting, plain, sizes_behind
+from symflops.formula.domain import Choice, Setting, python_value, sizes_behind
 from symflops.formula.evaluate import evaluate
 from symflops.formula.expression import Expression
 from symflops.formula.formula import Formula, symbols
@@ -95,8 +95,8 @@ def row_names(
         products = products_in(items, unpadded(work.contraction.extent.executed, items != ONCE))
         value = values[work.operator.results[0]].name.replace(".", "_")
         for product in products:
-            plain = all(atom.is_Symbol for atom, _ in product)
-            if not plain and len(products) == 1 and value.strip("_").isidentifier() and product not in rows:
+            letters_alone = all(atom.is_Symbol for atom, _ in product)
+            if not letters_alone and len(products) == 1 and value.strip("_").isidentifier() and product not in rows:
                 rows[product] = value if value not in taken else f"{value}_{len(rows)}"
                 taken.add(rows[product])
     return dict(sorted(rows.items(), key=lambda item: len(item[0])))
@@ -214,7 +214,7 @@ def formula_of(text: Expression | None, known: dict[str, Any], formulas: Formula
     if isinstance(value, Expr):
         return formulas.of(value)
     if isinstance(value, tuple):
-        return tuple(plain(item) for item in value)
+        return tuple(python_value(item) for item in value)
     return value
 
 

@@ -18,7 +18,7 @@ from symflops.ir.nodes import Part, Stream, Value
 from symflops.ops.attention_blocks import with_blocks
 from symflops.ops.elementwise import joining
 from symflops.ops.fields import Field, Form
-from symflops.ops.kind import Call, cases, operator_kind, plain
+from symflops.ops.kind import Call, cases, operator_kind, symbol_or_value
 from symflops.support.findings import did_you_mean
 
 BOUNDS = ("prefix", "sliding", "local", "chunked")
@@ -181,8 +181,8 @@ def masked(masks: dict[Mask, Truth], heads: Expr, fold: Expr, lq: Expr, lk: Expr
     """Pairs of ``lq`` queries and ``lk`` keys, ``fold`` times: the executed and, under ``masks``, the useful ones."""
     useful = Add(*(case.expr * useful_pairs(mask, lq, lk) for mask, case in masks.items()))
     names = dict.fromkeys(mask.name or "full" for mask in masks)
-    plain = all(mask.base == "causal" and mask.local is None and not mask.looks_ahead for mask in masks)
-    square = plain and lq == lk and not folded
+    all_causal = all(mask.base == "causal" and mask.local is None and not mask.looks_ahead for mask in masks)
+    square = all_causal and lq == lk and not folded
     name = "" if list(names) == ["full"] else " or ".join(names)
     pairs = Pairs(fold, lq, lk, tuple(masks.items()), heads)
     return Extent(fold * lq * lk, fold * useful, name, lq if square else None, pairs)
@@ -281,7 +281,7 @@ def windowed(call: Call, queries: tuple[Value, ...], folded: tuple[str, ...], wi
 
 def rows_in(call: Call, expression: Any, stream: Stream, field: str) -> Expr:
     """A number of rows of a window; its shift may be 0."""
-    value = plain(call.streams.value(expression, stream))
+    value = symbol_or_value(call.streams.value(expression, stream))
     if not isinstance(value, Expr) or (value.is_Number and value < int(field == "window")):
         call.fail(
             "bad-field", f"'{field}' cannot be {expression.text}", field, "write a number of rows, or an expression of sizes"

@@ -15,7 +15,7 @@ from symflops.formula.summation import closed_sum
 from symflops.formula.truth import NO, YES, Truth
 from symflops.formula.words import said
 from symflops.ir.nodes import Need, Stream
-from symflops.ops.kind import Call, cases, plain
+from symflops.ops.kind import Call, cases, symbol_or_value
 
 Masks = dict[Mask, Truth]
 Sides = tuple[Expr, Expr, Expr]
@@ -89,7 +89,7 @@ def of_keys(call: Call, stream: Stream, sides: Sides, base: str) -> tuple[Masks,
 
 def total_seen(call: Call, value: Any, queries: Expr, keys: Expr, base: str) -> Expr:
     """The keys that all queries see together; none sees more than the mask allows."""
-    value = plain(value)
+    value = symbol_or_value(value)
     if isinstance(value, Truth):
         value = value.expr
     if not isinstance(value, Expr):

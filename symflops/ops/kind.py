@@ -144,7 +144,7 @@ class Call:
 
     def number(self, field: str) -> Expr:
         """The number in ``field``; a size that may be null counts as given."""
-        value = plain(self.fields.get(field))
+        value = symbol_or_value(self.fields.get(field))
         if isinstance(value, Truth):
             return value.expr
         if not isinstance(value, Expr):
@@ -167,7 +167,7 @@ class Call:
         value = self.fields.get(field)
         if isinstance(value, Setting) and value.kind == "list":
             self._refuse_list(value)
-        items = tuple(plain(item) for item in (value if isinstance(value, tuple) else (value,)))
+        items = tuple(symbol_or_value(item) for item in (value if isinstance(value, tuple) else (value,)))
         if not all(isinstance(item, Expr) for item in items):
             self.fail("bad-field", f"'{field}' must be a list of numbers", field, "such as [3, 3]")
         self._lists[field] = tuple(self.whole(item, field) for item in items)
@@ -276,7 +276,7 @@ def operand_place(field: str, value: Value) -> str:
     return f"{field} {value.id}"
 
 
-def plain(value: Any) -> Any:
+def symbol_or_value(value: Any) -> Any:
     """The symbol of a size that may be null or of an item of a list; any other value unchanged."""
     return value.symbol if isinstance(value, Setting) and value.kind in ("number", "item") else value
 

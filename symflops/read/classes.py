@@ -15,7 +15,7 @@ from symflops.evaluate.sizes import checked
 from symflops.formula.identifiers import CLASS, PATH
 from symflops.formula.table import ConfigError
 from symflops.ir.spec import ClassSpec, Name, SizeSpec, Spec
-from symflops.read.plain_values import frozen, plain
+from symflops.read.plain_values import frozen, python_value
 from symflops.read.shapes import Shapes
 from symflops.read.variants import value_in
 from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar
@@ -58,7 +58,7 @@ def _row(key: Scalar, node: Node, decided: Sequence[SizeSpec], shapes: Shapes) -
 
 
 def _value(field: Scalar, node: Node, size: SizeSpec, shapes: Shapes) -> Any:
-    value = frozen(plain(node, shapes.report))
+    value = frozen(python_value(node, shapes.report))
     try:
         return checked(size.kind, field.text, value) if value is not None or not size.optional else None
     except ConfigError:

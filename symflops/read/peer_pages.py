@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from symflops.formula.expression import Expression
-from symflops.read.plain_values import plain
+from symflops.read.plain_values import python_value
 from symflops.read.shapes import Shapes
 from symflops.read.yaml_nodes import Mapping as MappingNode, Node, read_yaml
 from symflops.support.findings import Reporter, Source
@@ -94,7 +94,8 @@ def read_peers(source: Source) -> PeerPage:
     system, notes = shapes.text(given.get("system"), "'system'"), shapes.prose(given.get("notes"), "'notes'")
     models = shapes.mapping(given.get("models"), "'models'")
     known = {
-        name.text: {key.text: plain(field, report) for key, field in shapes.mapping(node, name.text)} for name, node in models
+        name.text: {key.text: python_value(field, report) for key, field in shapes.mapping(node, name.text)}
+        for name, node in models
     }
     report.check()
     return PeerPage(system, same_as, notes, cases, known)

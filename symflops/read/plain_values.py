@@ -23,13 +23,13 @@ INFINITY = re.compile(r"([-+]?)\.(inf|Inf|INF)")
 LONGEST = 40
 
 
-def plain(node: Node, report: Reporter) -> Any:
+def python_value(node: Node, report: Reporter) -> Any:
     """A node as dicts, lists and values."""
     match node:
         case Mapping():
-            return {_key(key): plain(value, report) for key, value in node.entries}
+            return {_key(key): python_value(value, report) for key, value in node.entries}
         case Sequence():
-            return [plain(item, report) for item in node.items]
+            return [python_value(item, report) for item in node.items]
         case Scalar():
             return _scalar(node, report)
 

@@ -10,14 +10,14 @@ from types import MappingProxyType
 from typing import Any
 
 from symflops.evaluate.config import as_read, as_whole, checked, is_null, look_up, put
-from symflops.formula.domain import known, plain
+from symflops.formula.domain import known, python_value
 from symflops.formula.evaluate import evaluate
 from symflops.formula.expression import names
 from symflops.formula.identifiers import VARIANT
 from symflops.formula.table import ConfigError
 from symflops.formula.truth import UnknownSizeError
 from symflops.ir.spec import Name, SizeSpec, Spec, VariantSpec
-from symflops.read.plain_values import frozen, plain as value_of_node
+from symflops.read.plain_values import frozen, python_value as value_of_node
 from symflops.read.shapes import Shapes
 from symflops.read.yaml_nodes import Node, Scalar
 from symflops.support.findings import Diagnostic, SpecError, did_you_mean
@@ -159,7 +159,7 @@ def value_in(sizes: Sequence[SizeSpec], wanted: str, config: Mapping[str, Any], 
         if null and size.null is None and reading and size.kind == "flag" and not size.optional:
             value = False
         elif value is None and formula is not None and size.name.text in read and not (null and size.optional):
-            value = plain(evaluate(formula, scope))
+            value = python_value(evaluate(formula, scope))
         if size.name.text == wanted:
             return value
         scope[size.name.text] = known(value)

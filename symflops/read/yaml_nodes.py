@@ -122,7 +122,7 @@ def _document(source: Source) -> tuple[Node, tuple[Diagnostic, ...]]:
     except MarkedYAMLError as error:
         _fail("bad-yaml", *_syntax(error, reader))
     except (YAMLError, RecursionError, ValueError) as error:
-        _fail("bad-yaml", _plain(str(error).split("\n", 1)[0]), _start(source))
+        _fail("bad-yaml", _as_message(str(error).split("\n", 1)[0]), _start(source))
     return document, tuple(report.diagnostics)
 
 
@@ -148,13 +148,13 @@ def _by_libyaml(source: Source) -> Node | None:
 
 def _syntax(error: Any, reader: _Reader) -> tuple[str, Span, str, tuple[Label, ...]]:
     """The message, place, hint and further places of a syntax error found by ruamel.yaml."""
-    mark, problem = error.problem_mark or error.context_mark, _plain(error.problem or str(error.context))
+    mark, problem = error.problem_mark or error.context_mark, _as_message(error.problem or str(error.context))
     span = reader.span(mark, mark) if mark is not None else _start(reader.source)
     hints = (text for words, text in SYNTAX if words in problem)
     begun = error.context_mark
     elsewhere = begun is not None and mark is not None and (begun.line, begun.column) != (mark.line, mark.column)
-    also = (Label(reader.span(begun, begun), _plain(error.context or "")),) if elsewhere else ()
-    return problem, span, next(hints, _plain(error.context or "")), also
+    also = (Label(reader.span(begun, begun), _as_message(error.context or "")),) if elsewhere else ()
+    return problem, span, next(hints, _as_message(error.context or "")), also
 
 
 def _is_empty(node: Node) -> bool:
@@ -165,7 +165,7 @@ def _extent(first: Any, last: Any) -> Extent:
     return first.start_mark.index, last.end_mark.index
 
 
-def _plain(text: str) -> str:
+def _as_message(text: str) -> str:
     text = " ".join(text.split()).rstrip(".")
     return text[:1].lower() + text[1:]
 

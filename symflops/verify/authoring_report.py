@@ -139,14 +139,14 @@ def _wrong(report: LiveReport, rows: _Shapes) -> Iterator[str]:
     yield f"  of another shape ({len(report.wrong)}):"
 
     def both(name: str, real: Shape, derived: Shape) -> tuple[str, str, str, str]:
-        letters, plain = rows.in_letters(name, real, report), _plain(real)
+        letters, plain = rows.in_letters(name, real, report), _shape_text(real)
         shape = plain if letters == plain else f"{letters} = {plain}"
-        return name, starred(name).rpartition(".")[0], f"{shape} real, {_plain(derived)} derived", ""
+        return name, starred(name).rpartition(".")[0], f"{shape} real, {_shape_text(derived)} derived", ""
 
     yield from _grouped(both(name, real, derived) for name, real, derived in report.wrong)
 
 
-def _plain(shape: Shape) -> str:
+def _shape_text(shape: Shape) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from symflops.read.plain_values import plain
+from symflops.read.plain_values import python_value
 from symflops.read.spec_files import SpecFile, read_source
 from symflops.read.yaml_nodes import Mapping, Node, Sequence, read_yaml
 from symflops.support.findings import Reporter, Source, Span, did_you_mean
@@ -89,7 +89,7 @@ def _case(node: Node, report: Reporter) -> LiveCase | None:
         elif key.text == "device":
             known["device"] = _device(value, report)
         elif isinstance(value, Mapping):
-            known[key.text] = plain(value, report)
+            known[key.text] = python_value(value, report)
             if key.text != "config" and not all(isinstance(name, str) for name in known[key.text]):
                 report.error(
                     "bad-shape", f"a name in '{key.text}' is a number", value.span, "write the name of a stream or argument"
@@ -105,7 +105,7 @@ def _case(node: Node, report: Reporter) -> LiveCase | None:
 
 
 def _reference(node: Node, report: Reporter) -> str:
-    value = plain(node, report)
+    value = python_value(node, report)
     if not isinstance(value, str):
         report.error("bad-shape", "'reference' must be the name of a class", node.span, "package.Class")
         return ""
@@ -113,7 +113,7 @@ def _reference(node: Node, report: Reporter) -> str:
 
 
 def _device(node: Node, report: Reporter) -> str:
-    value = plain(node, report)
+    value = python_value(node, report)
     if value not in DEVICES:
         report.error("unknown-word", f"a case runs on {' or '.join(DEVICES)}", node.span)
         return DEVICES[0]

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from symflops.ir.convention import ROLES, Backward, Convention, Rule
-from symflops.verify.pieces import About, Numbers, Piece, Pieces
+from symflops.verify.counted_work import Numbers, Piece, Pieces, WorkKind
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "roles": ("roles",), "counts": ("counts",), "experts": ("experts",), "pairs": ("pairs", "masks"), "unseen": ("unseen",),
@@ -139,7 +139,7 @@ class Causes:
             return Cause(after, before, role)
         return Cause(after if counted[1] else "", before if counted[0] else "", role or about.role)
 
-    def words(self, rule: str, convention: Convention, about: About) -> str:
+    def words(self, rule: str, convention: Convention, about: WorkKind) -> str:
         """How a convention counts a piece by one of its rules."""
         if rule == "roles":
             return rule_in_words(convention.rule(about.role, about.regions))
@@ -163,7 +163,7 @@ def same(one: Numbers, two: Numbers, pieces: Iterable[Piece]) -> bool:
     return not any(found.values())
 
 
-def own_rule(about: About, one: Convention, two: Convention) -> str:
+def own_rule(about: WorkKind, one: Convention, two: Convention) -> str:
     """The role, the region or the role in a region whose line makes two conventions differ, the most specific one."""
     lines = [dict(convention.roles) for convention in (one, two)]
     names = [*(f"{region}.{about.role}" for region in about.regions), about.role, *about.regions]

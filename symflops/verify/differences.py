@@ -18,7 +18,7 @@ from symflops.ir.convention import Convention
 from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.regime import Regime
 from symflops.verify.causes import Cause, Causes
-from symflops.verify.pieces import Key, Piece, Pieces
+from symflops.verify.counted_work import Key, Piece, Pieces
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from symflops.formula.functions import Longest, Together, unpadded
 from symflops.ir.graph import Graph
 from symflops.ir.nodes import Loop, Node, Operator
 from symflops.ir.patterns import Path
+from symflops.verify.counted_work import Sizes
 from symflops.verify.counting import dispatching, following, plain_attention
-from symflops.verify.pieces import Sizes
 from symflops.verify.tensors import needed
 
 HIDDEN = -99.0

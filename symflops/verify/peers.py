@@ -93,7 +93,7 @@ class Conforming:
         record = completed(page, record)
         expected = expected_of(record)
         try:
-            case, names = chosen(page, record)
+            case, names = case_of(page, record)
             if case is None:
                 return Conformance(system, identity, "unmapped", expected, None, False, unmapped(page))
             derived = self.derive(case, record, names)
@@ -164,7 +164,7 @@ def completed(page: PeerPage | None, record: Record) -> Record:
     return {**record, "config": {**known, **given}}
 
 
-def chosen(page: PeerPage | None, record: Record) -> tuple[PeerCase | None, Names]:
+def case_of(page: PeerPage | None, record: Record) -> tuple[PeerCase | None, Names]:
     """The first case whose condition holds, and the names of the record."""
     names = names_of(record)
     for case in page.cases if page is not None else ():

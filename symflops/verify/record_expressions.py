@@ -11,7 +11,7 @@ from typing import Any
 
 from sympy import Integer, Rational
 
-from symflops.formula.domain import known, plain
+from symflops.formula.domain import known, python_value
 from symflops.formula.evaluate import evaluate
 from symflops.formula.expression import Expression
 from symflops.read.peer_pages import Lengths, PeerCase
@@ -104,7 +104,7 @@ def _call(function: Callable[..., Any]) -> Callable[[Any, ast.Call], Any]:
 
 def value_of(expression: Expression, names: Mapping[str, Any]) -> Any:
     """The value of an expression over a record, as a plain Python value."""
-    value = plain(evaluate(expression, names, {name: _call(function) for name, function in FUNCTIONS.items()}))
+    value = python_value(evaluate(expression, names, {name: _call(function) for name, function in FUNCTIONS.items()}))
     return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from symflops import compiler
-from symflops.cli.actions import chosen as compared
+from symflops.cli.actions import stored_rules as compared
 from symflops.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +43,7 @@ def test_a_page_derives_nothing_that_is_stored(project: Path, monkeypatch: pytes
 
 def test_stored_figures_are_those_of_their_sizes_and_conventions(project: Path) -> None:
     from symflops.api import CONVENTIONS, load
-    from symflops.cli.actions.chosen import stored_program
+    from symflops.cli.actions.stored_rules import stored_program
 
     model = load("llama")
     program = stored_program(model.file, "", "full", CONVENTIONS)

@@ -115,8 +115,8 @@ def test_colour_is_for_terminals_whose_user_wants_it(variables, tty, coloured, r
 def test_rows_without_work_are_hidden_unless_all_are_wanted(name):
     told = Explanation(interpreter(name, config_of(name)))
     idle = {row["module"] for row in told.rows if not row["total"]}
-    shown = {row["module"] for row in _shown(told)}
-    assert not idle & shown - {"total"} and {row["module"] for row in _shown(told, all=True)} == {row["module"] for row in told.rows}
+    selected_rows = {row["module"] for row in _shown(told)}
+    assert not idle & selected_rows - {"total"} and {row["module"] for row in _shown(told, all=True)} == {row["module"] for row in told.rows}
     top = told.top(3)
     assert top[0]["module"] == "total" and len(top) <= 4
     amounts = [row["total"] for row in top[1:]]
@@ -126,15 +126,15 @@ def test_rows_without_work_are_hidden_unless_all_are_wanted(name):
 def _shown(told: Explanation, **more: bool) -> list[dict]:
     from argparse import Namespace
 
-    from symflops.cli.explain import shown
+    from symflops.cli.explain import selected_rows
 
-    return shown(told, Namespace(**{"top": None, "all": False, "depth": 99} | more))
+    return selected_rows(told, Namespace(**{"top": None, "all": False, "depth": 99} | more))
 
 
 def test_a_note_says_that_rows_are_hidden(run):
-    hidden, shown = run("explain", "llama"), run("explain", "llama", "--all")
+    hidden, everything = run("explain", "llama"), run("explain", "llama", "--all")
     assert "--all shows" in hidden and "embed_tokens" not in hidden
-    assert "--all shows" not in shown and "embed_tokens" in shown
+    assert "--all shows" not in everything and "embed_tokens" in everything
     assert len(run("explain", "llama", "--top", "2").splitlines()) < len(hidden.splitlines())
 
 

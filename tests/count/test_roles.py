@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from symflops.api import Model, convention_of, load
 from symflops.build.build import build
 from symflops.build.roles import rules
-from symflops.cli.actions.check import findings, notes, shown
+from symflops.cli.actions.check import findings, notes, role_rows
 from symflops.cli.main import main
 from symflops.count.count import count
 from symflops.derive.derive import derive
@@ -105,7 +105,7 @@ def test_a_gated_feed_forward_costs_the_same_whatever_its_linears_are_called(spe
 @pytest.mark.parametrize("name", sampled(["gate", "router", "w1", "up_proj", "lm_head"], 3, 1))
 def test_a_router_is_the_linear_that_weighs_experts_whatever_it_is_called(spec, name):
     one = spec(EXPERTS.replace("SCORES", name))
-    assert {row.role for row in shown(one) if row.module.startswith("layers.*.moe.") and row.module.endswith(f".{name}")} == {
+    assert {row.role for row in role_rows(one) if row.module.startswith("layers.*.moe.") and row.module.endswith(f".{name}")} == {
         "router"
     }
     assert totals(one) == totals(spec(EXPERTS.replace("SCORES: {op: linear,", "other: {op: linear, role: router,"), "given"))
@@ -114,7 +114,7 @@ def test_a_router_is_the_linear_that_weighs_experts_whatever_it_is_called(spec, 
 def test_a_linear_that_others_read_too_is_no_router(spec):
     text = EXPERTS.replace("SCORES", "gate").replace("width: E, bias: false, to: logits", "width: D, bias: false, to: logits")
     text = text.replace("- {op: add, from: [h, y], to: h}", "- {op: add, from: [h, y, logits], to: h}")
-    assert not [row for row in shown(spec(text)) if row.role == "router"]
+    assert not [row for row in role_rows(spec(text)) if row.role == "router"]
 
 
 DRAWN = [
@@ -207,7 +207,7 @@ def test_an_inferred_role_without_effect_is_not_noted(spec):
         "outputs: [h]", "  - proj_out: {op: linear, from: h, width: V, to: h}\noutputs: [h]"
     )
     one = spec(text)
-    assert [row.origin for row in shown(one) if row.role == "unpatch"] == ["path proj_out"]
+    assert [row.origin for row in role_rows(one) if row.role == "unpatch"] == ["path proj_out"]
     assert notes(one) == []
 
 
@@ -228,12 +228,12 @@ def test_a_region_is_noted_once_and_can_be_given_or_denied(spec):
     for role in ("vision", "main"):
         one = spec(text.replace("repeat: 3", f"repeat: 3\n      role: {role}"))
         assert notes(one) == []
-        assert {name for row in shown(one) for name in row.regions} == {role}
+        assert {name for row in role_rows(one) for name in row.regions} == {role}
 
 
 def test_the_role_of_an_entry_is_that_of_its_linears(spec):
     text = FEED_FORWARD.replace("GATE", "gate_proj").replace("repeat: 3", "repeat: 3\n      role: modulation")
-    roles = {row.module.rpartition(".")[2]: row.role for row in shown(spec(text))}
+    roles = {row.module.rpartition(".")[2]: row.role for row in role_rows(spec(text))}
     assert {roles[name] for name in ("gate_proj", "up_proj", "down_proj")} == {"modulation"}
     assert roles["embed"] == "embedding"
 

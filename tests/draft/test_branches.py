@@ -8,7 +8,7 @@ from torch import nn
 
 from symflops.draft.fit.index_conditions import Rows, condition
 from symflops.draft.fit.symbols import Names
-from symflops.draft.fold.fold import folded
+from symflops.draft.fold.fold import with_folded_lists
 from symflops.draft.polish.polish import inlined
 from symflops.draft.trace.lowering import steps_of
 from symflops.draft.trace.steps import Branch, Loop
@@ -54,7 +54,7 @@ class Stack(nn.Module):
 def plan_of(kinds, keeps=False):
     with torch.device("meta"):
         model = Stack(kinds, keeps)
-    return folded(steps_of(record(model, {"x": torch.zeros(2, 3, 8, device="meta")}, summed)))
+    return with_folded_lists(steps_of(record(model, {"x": torch.zeros(2, 3, 8, device="meta")}, summed)))
 
 
 def branches(plan):

@@ -25,7 +25,7 @@ from symflops.emit.sql.query import Writer
 from symflops.emit.sql.sums import ENGINES, lengths_up_to
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.published import put
-from symflops.evaluate.stored import Stored, plain
+from symflops.evaluate.stored import Stored, config_value
 from symflops.ir.index_sets import PADDED
 from symflops.ir.serialise import program_of
 from symflops.support.errors import SymflopsError
@@ -154,7 +154,7 @@ def answers_alone(path: str, cases: list[Case]) -> list[Any]:
     """What the module alone says, in an interpreter without symflops and without site-packages."""
     rows = document(path)["fields"]
     asked = [
-        ({row["attribute"]: as_json(plain(case.one.sizes[row["letter"]])) for row in rows}, case.batch, case.one.regime, case.one.convention)
+        ({row["attribute"]: as_json(config_value(case.one.sizes[row["letter"]])) for row in rows}, case.batch, case.one.regime, case.one.convention)
         for case in cases
     ]  # fmt: skip
     words = [sys.executable, "-I", "-S", "-c", ALONE]

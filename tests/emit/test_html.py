@@ -96,7 +96,7 @@ def test_an_index_finds_by_name_class_and_family():
 ])  # fmt: skip
 def test_a_title_is_a_name_and_what_is_said_of_it(title, head, rest):
     assert html.title_of(title, "name") == head
-    assert html.about(title, head) == rest
+    assert html.rest_of_title(title, head) == rest
 
 
 def test_a_calculator_begins_with_every_stream_that_a_batch_must_give():

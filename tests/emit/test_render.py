@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from symflops import __version__
-from symflops.cli.actions.chosen import baked
+from symflops.cli.actions.stored_rules import baked
 from symflops.cli.main import main
 from symflops.emit.emit import emit
 from symflops.emit.latex import fragments as latex

@@ -8,10 +8,10 @@ from functools import cache
 import duckdb
 import pytest
 
-from symflops.analysis.corpus import Priced, all_totals, together
+from symflops.analysis.corpus import Priced, all_totals, summed_rows
 from symflops.analysis.explanation import default_batch
+from symflops.emit.sql.constants import Settling
 from symflops.emit.sql.query import Writer
-from symflops.emit.sql.settled import Settling
 from symflops.emit.sql.sums import ENGINES, lengths_up_to, whole
 from symflops.formula.formula import Apply, Num, Prod, Sum, Sym, Table, number
 from symflops.formula.table import Formulas
@@ -182,7 +182,7 @@ def test_halves_are_put_together_and_floats_are_refused():
     with pytest.raises(SymflopsError, match="no whole number"):
         priced.moments(row | {f"{square.name}_hi": 3.0})
     with pytest.raises(SymflopsError, match="which is no whole number"):
-        together([row | {square.name: 1.5}])
+        summed_rows([row | {square.name: 1.5}])
     assert [whole(value) for value in (5, "-7", None, 1.5, "x", True)] == [5, -7, 0, None, None, None]
 
 
@@ -191,7 +191,7 @@ def test_groups_add_up():
     rows = [{"n": n, "g": n % 3} for n in range(1, 41)]
     found = in_duckdb(["n", "g"], rows, writer(DUCKDB, priced.totals, by=("g",)).aggregate(priced.totals))
     assert [row["g"] for row in found] == [0, 1, 2]
-    assert priced.moments(together(found)) == priced.model.moments(text=[row["n"] for row in rows])
+    assert priced.moments(summed_rows(found)) == priced.model.moments(text=[row["n"] for row in rows])
     for row in found:
         assert priced.moments(row) == priced.model.moments(text=[one["n"] for one in rows if one["g"] == row["g"]])
 

@@ -19,7 +19,7 @@ from symflops.evaluate.batch import BatchError
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.latent_inputs import latent_inputs
 from symflops.evaluate.sizes import sizes_of
-from symflops.evaluate.stored import plain, stored_of
+from symflops.evaluate.stored import config_value, stored_of
 from symflops.evaluate.units import in_flops
 from symflops.support.errors import SymflopsError
 from tests import shipped
@@ -80,7 +80,7 @@ def config_as_read(program, config):
         for word in outer:
             place = place.setdefault(word, {})
         value = sizes[size.letter]
-        place[last] = list(value) if isinstance(value, tuple) else float(value) if size.kind == "rational" and value is not None else plain(value)
+        place[last] = list(value) if isinstance(value, tuple) else float(value) if size.kind == "rational" and value is not None else config_value(value)
     return found
 
 
@@ -120,7 +120,7 @@ def test_every_spec(spec, project, projects):
 
 def with_default(program):
     """A config of the structure that a program has."""
-    from symflops.cli.actions.chosen import config_of
+    from symflops.cli.actions.stored_rules import config_of
 
     return config_of(program)
 

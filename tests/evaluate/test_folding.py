@@ -7,7 +7,7 @@ import re
 
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from symflops.evaluate.number_ranges import folded
+from symflops.evaluate.number_ranges import merged_names
 
 
 def spelled(pattern: str) -> set[str]:
@@ -29,7 +29,7 @@ NAMES = st.lists(st.builds("{}.{}.{}.{}".format, st.sampled_from(["down", "up"])
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(NAMES, st.lists(st.integers(0, 1), min_size=40, max_size=40))
 def test_every_name_stands_once(names: list[str], alike: list[int]) -> None:
-    found = folded(names, alike[: len(names)])
+    found = merged_names(names, alike[: len(names)])
     assert sorted(place for _, places in found for place in places) == list(range(len(names)))
     for pattern, places in found:
         assert spelled(pattern) == {names[place] for place in places}
@@ -39,6 +39,6 @@ def test_every_name_stands_once(names: list[str], alike: list[int]) -> None:
 
 def test_levels_fold() -> None:
     names = [f"down.{level}.resnets.{number}.conv" for level in range(4) for number in range(2)]
-    assert folded(names) == [("down.{0-3}.resnets.{0,1}.conv", tuple(range(8)))]
-    assert folded([*names, "down.4.resnets.0.conv"]) == [("down.{0-3}.resnets.{0,1}.conv", tuple(range(8))), ("down.4.resnets.0.conv", (8,))]
-    assert folded(["attn", "attn"]) == [("attn", (0,)), ("attn", (1,))]
+    assert merged_names(names) == [("down.{0-3}.resnets.{0,1}.conv", tuple(range(8)))]
+    assert merged_names([*names, "down.4.resnets.0.conv"]) == [("down.{0-3}.resnets.{0,1}.conv", tuple(range(8))), ("down.4.resnets.0.conv", (8,))]
+    assert merged_names(["attn", "attn"]) == [("attn", (0,)), ("attn", (1,))]

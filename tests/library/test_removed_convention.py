@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from symflops.api import load
-from symflops.cli.actions.chosen import ALL, stored
 from symflops.cli.actions.generate import output_of
+from symflops.cli.actions.stored_rules import ALL, stored
 from symflops.cli.main import main
 from symflops.library import lookup
 from symflops.read import spec_files as library

@@ -11,7 +11,7 @@ import torch
 
 from symflops.evaluate import boundaries as reader
 from symflops.evaluate.boundaries import LengthError
-from symflops.evaluate.lengths import entry_of, plain
+from symflops.evaluate.lengths import entry_of, listed_lengths
 from symflops.library import lookup
 from symflops.training.frameworks import accelerate, huggingface, lightning, megatron, parallel
 from symflops.training.meter.batches import streams_of
@@ -170,7 +170,7 @@ def test_rows_of_several_packs():
     ids = torch.zeros(2, 300, dtype=torch.int64)
     found = [parallel.packed(rows, 300), parallel.packed({**rows, "tokens": ids}), parallel.packed({name: value.tolist() for name, value in rows.items()}, ids), streams_of(estimator(), {**rows, "input_ids": ids})["text"]]
     for one in found:
-        assert price(one) == expected(600, [90, 110, 50, 10, 220]) and plain(one) == [90, 110, 50, 10, 220] and list(one.padded[0]) == [100, 200, 50, 10, 240]
+        assert price(one) == expected(600, [90, 110, 50, 10, 220]) and listed_lengths(one) == [90, 110, 50, 10, 220] and list(one.padded[0]) == [100, 200, 50, 10, 240]
     ragged = parallel.packed({"cu_seqlens": [[0, 100], [0, 50, 300]]}, 300)
     assert price(ragged) == expected(600, [100, 50, 250])
     empty = parallel.packed({"cu_seqlens": torch.tensor([[0, -1, -1], [0, 50, 60]])}, 300)
@@ -179,7 +179,7 @@ def test_rows_of_several_packs():
 
 
 def test_packs_without_the_number_of_tokens():
-    assert plain(parallel.packed({"cu_seqlens": [0, 100, 256]})) == [100, 156]
+    assert listed_lengths(parallel.packed({"cu_seqlens": [0, 100, 256]})) == [100, 156]
     assert parallel.packed({"cu_seqlens": [0, 100, 256]}).padded is None
     assert streams_of(estimator(), {"cu_seqlens": torch.tensor([0, 100, 256])})["text"].axes[0].tolist() == [100, 156]
     nested = torch.nested.nested_tensor([torch.zeros(100), torch.zeros(200)], layout=torch.jagged)

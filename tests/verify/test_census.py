@@ -20,7 +20,7 @@ from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase, cases_of
 from symflops.verify.census.fields import ConfigField, fields_of, further_fields, read_fields, settable
 from symflops.verify.census.observation import fitting
-from symflops.verify.census.summary import guard, is_of_other_length, left_out, open_to_words, parts_of
+from symflops.verify.census.summary import guard, is_of_other_length, open_to_words, parts_of, values_of_absent_fields
 from symflops.verify.census.survey import Row, Survey
 from symflops.verify.census.take import document_of, of_each_config, recorded as figures_of, taken, text_of
 from symflops.verify.census.variations import UNHEARD, Words, alike, partnered, unlisted, variations, words_in
@@ -316,7 +316,7 @@ def test_what_a_class_takes_for_what_is_left_out_is_told_unless_it_is_exact():
 
     related = {"values": [], "related": [["part", "width", 8]]}
     guarded = {"must": {"values": [1]}, "width": {"values": [4]}, "head": {"values": [], "least": 2}, "depth": related, "flag": {"values": [True]}}
-    absent = left_out(Left, guarded, {"kind": ["even"]})
+    absent = values_of_absent_fields(Left, guarded, {"kind": ["even"]})
     assert absent == {"width": 8, "depth": 3, "kind": "odd"}  # 'head' is made of other sizes
     document = {"name": "left", "census": {"Left": {"guarded": guarded, "words": {"kind": ["even"]}, "left_out": absent}}}
     check_census(document, {"must": 1, "width": 4, "kind": "even", "depth": 2})

@@ -144,9 +144,9 @@ class Shown(NamedTuple):
     regions: dict[str, str]
 
 
-def shown(model: Model) -> list[Shown]:
+def role_rows(model: Model) -> list[Shown]:
     """The role and the regions of each operator with work or parameters, in all structures of a spec."""
-    found = (_shown(operator) for graph in graphs(model) for operator in graph.operators() if _counts(operator))
+    found = (_role_row(operator) for graph in graphs(model) for operator in graph.operators() if _counts(operator))
     return list({(row.module, row.operator, row.role, row.origin): row for row in found}.values())
 
 
@@ -160,7 +160,7 @@ def _counts(operator: Operator) -> bool:
     return bool(operator.contractions or operator.parameters or operator.role or operator.inferred)
 
 
-def _shown(operator: Operator) -> Shown:
+def _role_row(operator: Operator) -> Shown:
     """What one operator is for."""
     role = role_of(operator)
     origin = "spec" if operator.role else origin_of(operator, role) if operator.inferred else "kind"

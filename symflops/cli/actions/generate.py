@@ -18,7 +18,7 @@ from typing import Any
 from symflops import __version__
 from symflops.analysis.baseline import against, sources_of
 from symflops.api import convention_of, load, program_in
-from symflops.cli.actions.chosen import ALL, ENDING, Chosen, compared, figures, text_of
+from symflops.cli.actions.stored_rules import ALL, ENDING, Chosen, compared, figures, text_of
 from symflops.emit.emit import CODE, ENDINGS
 from symflops.emit.markdown.document import Family, render_summary
 from symflops.emit.python.module import fixed_sizes, render

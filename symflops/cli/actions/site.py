@@ -10,8 +10,8 @@ from symflops import __version__
 from symflops.analysis.baseline import against, sources_of
 from symflops.api import CONVENTIONS, Model, load, program_in
 from symflops.cli.actions import site_resources as resources
-from symflops.cli.actions.chosen import BAKED, baked, compared, config_of, figures, stored_figures, stored_program
 from symflops.cli.actions.generate import Output, verified_digest
+from symflops.cli.actions.stored_rules import BAKED, baked, compared, config_of, figures, stored_figures, stored_program
 from symflops.emit.emit import ON_PAGES, page_of
 from symflops.emit.html import document as html
 from symflops.emit.html.calculator import Preset, Setting

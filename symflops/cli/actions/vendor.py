@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from symflops import __version__, api
-from symflops.cli.actions.chosen import config_of, plain
+from symflops.cli.actions.stored_rules import config_of, config_value
 from symflops.cli.actions.vendored_batches import examples, latents_in
 from symflops.emit.code.batches import stream_rows
 from symflops.emit.vendor.files import Repeated, Vendored, files_of, formulas_of
@@ -91,7 +91,7 @@ def plan(spec: str, target: Target, order: Order) -> Vendored:
     known |= {axis: stream.absent for stream in whole.streams for axis in stream.variables if stream.name not in streams}
     program = of_streams(specialise(whole, known, list(known)) if known else whole, streams)
     read |= {letter for letter, _ in whole.fixed}
-    assumed = {one.keys[0]: plain(sizes[one.letter]) for one in missing if one.letter in read}
+    assumed = {one.keys[0]: config_value(sizes[one.letter]) for one in missing if one.letter in read}
     return Vendored(
         program=program, target=target, name=re.sub(r"\W", "_", whole.name), command=order.command, version=__version__,
         examples=list(examples(estimator, program, target, on)), config=config_for(program, reading, sizes),
@@ -214,7 +214,7 @@ def config_for(program: Program, reading: Reading, sizes: Mapping[str, Any]) -> 
     for one in program.fields:
         if one.letter in letters and reading.has(one):
             path = reading.word(one) if reading.target.reads == "words" else one.keys[0]
-            value = plain(sizes[one.letter])
+            value = config_value(sizes[one.letter])
             if path.startswith("len:"):
                 found.setdefault(path[4:], Repeated()).count = value
                 continue

@@ -14,7 +14,7 @@ from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step, parameters
 FIRST_NEW = 1 << 40  # the number of the first value that no tape has
 
 
-def folded(plan: Plan) -> Plan:
+def with_folded_lists(plan: Plan) -> Plan:
     """A plan with its module lists folded."""
     folder = Folder(plan.outputs, plan.entries)
     entries = folder.fold(list(plan.entries), "")

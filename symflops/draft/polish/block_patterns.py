@@ -58,12 +58,12 @@ class Pattern:
     steps: tuple[Step, ...]
 
 
-def plain(node: Any) -> Any:
+def plain_data(node: Any) -> Any:
     """A document as plain data."""
     if isinstance(node, MappingNode):
-        return {key.text: plain(value) for key, value in node.entries}
+        return {key.text: plain_data(value) for key, value in node.entries}
     if isinstance(node, SequenceNode):
-        return [plain(item) for item in node.items]
+        return [plain_data(item) for item in node.items]
     return None if not isinstance(node, Scalar) or node.text in ("null", "~", "") else node.text
 
 
@@ -111,7 +111,7 @@ def patterns_in(root: Path) -> list[Pattern]:
     """The patterns of a library's blocks; a block with optional inputs, a repeat or many switches has none."""
     found: list[Pattern] = []
     for path in sorted((root / "blocks").glob("*.yaml")):
-        data = plain(read_yaml(read_source(path, path.name)))
+        data = plain_data(read_yaml(read_source(path, path.name)))
         if not data.get("optional"):
             found += patterns_of(path.stem, data)
     return found

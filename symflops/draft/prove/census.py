@@ -13,7 +13,7 @@ from symflops.evaluate.classes import admitted, kind_of, related, texts_in, valu
 from symflops.ir.spec import Spec
 from symflops.library.records.census import SCHEMA, spec_digest
 from symflops.verify.census.fields import value_at
-from symflops.verify.census.summary import beside, guard, left_out, made_from, open_to_words, values_of
+from symflops.verify.census.summary import beside, guard, made_from, open_to_words, values_of, values_of_absent_fields
 from symflops.verify.census.survey import EXACT, NONE, REFUSED, WRONG, Row, plain_lists
 from symflops.verify.census.take import text_of
 
@@ -125,7 +125,7 @@ def holds_for(entry: Mapping[str, Any]) -> Iterator[str]:
 
 def document_of(entry: Mapping[str, Any], spec: Spec, reference: str, kind: Any) -> str:
     """The text of the file that stands beside a draft."""
-    absent = attempt(lambda: left_out(kind, entry["guarded"], entry["words"])) or {}
+    absent = attempt(lambda: values_of_absent_fields(kind, entry["guarded"], entry["words"])) or {}
     told = {**entry, **({"left_out": absent} if absent else {}), "made_from": made_from(kind, reference)}
     return text_of({"schema": SCHEMA, "spec": spec_digest(spec), "classes": {reference: told}})
 

@@ -8,9 +8,9 @@ from random import Random
 
 from symflops.draft.prove.census import admit, described_numbers, document_of, entry_of, holds_for, outside
 from symflops.draft.prove.holdouts import drawn_proofs
+from symflops.draft.prove.joint_fields import joint_proofs
 from symflops.draft.prove.points import default_proof, default_subject, given_proof, published_proof, study_of
 from symflops.draft.prove.prove import Proof, Prover, first_line, model_of
-from symflops.draft.prove.together import together
 from symflops.draft.prove.values import value_proofs
 from symflops.draft.prove.vary_fields import FieldSurvey
 from symflops.draft.study import Draft, Study
@@ -76,7 +76,7 @@ def surveyed(found: Draft, prover: Prover, document: Document, studies: Sequence
         survey.run()
     found.fields = entry_of(surveys, prover.model.spec)
     for survey in surveys:
-        found.proofs += together(survey, found.fields, Random(18))
+        found.proofs += joint_proofs(survey, found.fields, Random(18))
     return surveys
 
 

@@ -30,7 +30,7 @@ def levelled(subject: Subject, published: Sequence[Subject]) -> Subject:
     changed = [pair for pair in lengths if pair[0] != pair[1]]
     if len(changed) < 2 or len(set(changed)) > 1:
         return subject
-    config = {**{name: plain(other[name]) for name in subject.config if name in other}, **published[0].config}
+    config = {**{name: without_tuples(other[name]) for name in subject.config if name in other}, **published[0].config}
     return published[0].having(config, published[0].inputs)
 
 
@@ -40,9 +40,9 @@ def is_list(config: Mapping[str, Any], name: str) -> bool:
     return isinstance(value, (list, tuple)) and bool(value) and not any(isinstance(item, float) for item in value)
 
 
-def plain(value: Any) -> Any:
+def without_tuples(value: Any) -> Any:
     """A value with lists instead of tuples."""
-    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+    return [without_tuples(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def lengthened(subject: Subject) -> Subject:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from symflops.draft.fold.fold import folded
+from symflops.draft.fold.fold import with_folded_lists
 from symflops.draft.limits import attempt
 from symflops.draft.sample.family import Sample
 from symflops.draft.trace.lowering import steps_of
@@ -91,7 +91,9 @@ class Runner:
         key = key_of(state)
         if key not in self.samples:
             found = self.taped(state)
-            self.samples[key] = None if found is None else Sample(state, folded(steps_of(found[0])), found[1], variable)
+            self.samples[key] = (
+                None if found is None else Sample(state, with_folded_lists(steps_of(found[0])), found[1], variable)
+            )
         return self.samples[key]
 
     def moved(self, base: Sample, variable: Variable, value: int, number: int = -1) -> Sample | None:

@@ -125,7 +125,7 @@ def base_of(runner: Runner, moves: Moves) -> Sample:
     base = with_long_lists(runner, moves)
     for variable in moves.variables:
         if may_settle(variable, base, moves) and not runner.late():
-            base = settled(runner, base, variable)
+            base = stable_base(runner, base, variable)
     return base
 
 
@@ -178,7 +178,7 @@ def may_settle(variable: Variable, base: Sample, moves: Moves) -> bool:
     return counts and lead.within(base.state) < COUNT and lead not in moves.filled and not is_levels(variable, moves)
 
 
-def settled(runner: Runner, base: Sample, variable: Variable) -> Sample:
+def stable_base(runner: Runner, base: Sample, variable: Variable) -> Sample:
     """A base whose structure stays when a variable grows, in place of one whose structure does not.
 
     One item of a kind stands alone, while two and three are a loop; so do one, two and three samples of a batch.

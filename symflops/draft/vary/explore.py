@@ -141,7 +141,7 @@ class Explorer:
                 if found not in self.moves.variables:
                     self.moves.variables.append(found)
                 covered.update(found.slots)
-                done.update(settled(found))
+                done.update(movable_slots(found))
         self.sort([slot for slot in coupled if slot not in covered and slot not in self.moves.filled], coupled, covered)
 
     def sort(self, free: Sequence[Slot], coupled: Mapping[Slot, Outcome], covered: set[Slot]) -> None:
@@ -176,7 +176,7 @@ def option_values(option: Variable) -> list[int]:
     return candidates(lead)[:2] if lead < WIDE else [lead * 2, lead + 8]
 
 
-def settled(found: Variable) -> list[Slot]:
+def movable_slots(found: Variable) -> list[Slot]:
     """The slots that need not move otherwise: all but the sides of pictures that a patch divides."""
     lead = found.lead
     return [slot for slot in found.slots if not lead.of_config or slot.of_config or slot.value == lead.value]

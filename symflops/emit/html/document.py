@@ -52,7 +52,7 @@ def render(program: Program, shown: Document, version: str, setting: Setting, re
     short = title_of(program.title, program.name)
     return template("html/derivation.html.jinja").render(
         version=version, resources=resources, home=setting.home, program=program, shown=shown, data=asked["data"],
-        text=escape, code=code, words=printer.words, headline=short, about=about(program.title, short),
+        text=escape, code=code, words=printer.words, headline=short, about=rest_of_title(program.title, short),
         family=family_title(setting.family), intro=printer.blocks(shown.intro), body=printer.blocks(shown.parts),
         contents=[(part.id, contents_title(part)) for part in shown.parts if isinstance(part, Section) or part.id in figures],
         description=f"Parameters and FLOPs of {short} in closed form, with an exact calculator.",
@@ -173,7 +173,7 @@ class HtmlPage(PagePrinter):
 
     def cell(self, words: Words, span: str, number: bool) -> str:
         """The rest of a cell after the name of its element: numbers to the right, short words on one line."""
-        kind = "n" if number else "k" if len(plain(words)) <= KEPT else ""
+        kind = "n" if number else "k" if len(text_of_words(words)) <= KEPT else ""
         name = f' class="{kind}"' if kind else ""
         return f"{span}{name}>{self.words(words)}"
 
@@ -194,7 +194,7 @@ class HtmlPage(PagePrinter):
         return f'<figure class="plot scroll" tabindex="0">\n{picture(node)}\n</figure>'
 
 
-def plain(words: Words) -> str:
+def text_of_words(words: Words) -> str:
     """Words without what they look like; a formula has no length that is known here."""
     texts = (node if isinstance(node, str) else node.text if isinstance(node, Code) else LONG for node in words)
     return "".join(texts)
@@ -211,7 +211,7 @@ def title_of(title: str, name: str) -> str:
     return head if 0 < len(head) <= 60 else name
 
 
-def about(title: str, short: str) -> str:
+def rest_of_title(title: str, short: str) -> str:
     """The rest of a title after the name."""
     return capital(title[len(short) :].lstrip(",:; ") if title.startswith(short) else title)
 
@@ -258,7 +258,7 @@ class Entry:
         family = family_title(self.group)
         words = [self.name, self.title, self.group, family, *self.references, *self.pipelines, *self.model_types]
         return {
-            "title": short, "about": about(self.title, short), "group": self.group,
+            "title": short, "about": rest_of_title(self.title, short), "group": self.group,
             "reference": (self.references or [self.name])[0],
             "address": f"{self.group or 'models'}/{self.name}.html", "family": family,
             "figures": (self.parameters, self.step, self.token, self.verified or None),

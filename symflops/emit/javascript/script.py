@@ -109,13 +109,13 @@ def default(field: Field, program: Program) -> str:
     """The default of a size: a value, a function of the sizes above it, or ``undefined`` if a config must have it."""
     if field.default is None:
         return "undefined" if field.required else "null"
-    return settled(field, field.default, program)
+    return size_value(field, field.default, program)
 
 
 def of_null(field: Field, program: Program) -> str:
     """What a size is when a config has null there: as :func:`default`; ``undefined`` if the class refuses null."""
     if field.null is not None:
-        return settled(field, field.null, program)
+        return size_value(field, field.null, program)
     if field.nullable:
         return "null"
     if not program.reading:
@@ -123,7 +123,7 @@ def of_null(field: Field, program: Program) -> str:
     return "false" if field.kind == "flag" else "undefined"
 
 
-def settled(field: Field, given: Formula | bool | str | tuple[object, ...], program: Program) -> str:
+def size_value(field: Field, given: Formula | bool | str | tuple[object, ...], program: Program) -> str:
     """A value of a size, or a function of the sizes above it."""
     if isinstance(given, (bool, str, tuple)):
         return literal(given)

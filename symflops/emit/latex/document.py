@@ -41,10 +41,10 @@ def escape(text: str) -> str:
     """``text`` escaped for LaTeX; characters that the fonts may lack become their code points."""
     if text.isascii() and text.isalnum():
         return text
-    return "".join(SPECIAL.get(character) or _plain(character) for character in text)
+    return "".join(SPECIAL.get(character) or _printable(character) for character in text)
 
 
-def _plain(character: str) -> str:
+def _printable(character: str) -> str:
     return character if 32 <= ord(character) < 127 or 192 <= ord(character) < 383 else f"U+{ord(character):04X}"
 
 

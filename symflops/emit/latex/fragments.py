@@ -10,7 +10,7 @@ from math import ceil
 from symflops.emit.latex.document import LatexPage, column, comment, escape
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.lines import fold, width
-from symflops.emit.page.fragments import fragments, letters_of, pieces
+from symflops.emit.page.fragments import fragments, letters_of, named_blocks
 from symflops.emit.page.tree import (
     Block,
     Code,
@@ -59,7 +59,7 @@ def render_fragments(program: Program, version: str, wide: str = "page") -> dict
     found = fragments(abbreviated(program.first()))
     make = ColumnFragment if wide == "column" else LatexFragment
     printer = make(letters_of(found), found.page.program.name)
-    texts = {name: printer.blocks(blocks) + "\n" for name, blocks in pieces(found, version).items()}
+    texts = {name: printer.blocks(blocks) + "\n" for name, blocks in named_blocks(found, version).items()}
     cite = "".join(f"% {line}\n" for line in BIBTEX).replace("VERSION", comment(version))
     return texts | {"forms": f"{texts['forms']}{cite}"}
 
@@ -91,7 +91,7 @@ class LatexFragment(LatexPage):
         nodes = list(nodes)
         headings = [node for node in nodes if isinstance(node, Heading)]
         if len(headings) == 1:  # the paper says it, where there is nothing to tell apart
-            told = self.remark("".join(map(plain, headings[0].words)) + ".")
+            told = self.remark("".join(map(without_markup, headings[0].words)) + ".")
             return self.joined([(node, told if node is headings[0] else self.block(node)) for node in nodes])
         return super().blocks(nodes)
 
@@ -214,9 +214,9 @@ def indented(row: str) -> str:
 
 def letters(node: Inline) -> float:
     """The width of text or code in points."""
-    return (WIDE_LETTER if isinstance(node, Code) else LETTER) * len(plain(node))
+    return (WIDE_LETTER if isinstance(node, Code) else LETTER) * len(without_markup(node))
 
 
-def plain(node: Inline) -> str:
+def without_markup(node: Inline) -> str:
     """Text or code without markup."""
     return node if isinstance(node, str) else node.text if isinstance(node, Code) else re.sub("[a-z]", "x", str(node))

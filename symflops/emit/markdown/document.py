@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from symflops.emit.math.abbreviations import abbreviated, with_plain_words
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.emit.math.shortest import COUNT, PART
-from symflops.emit.page.fragments import fragments, letters_of, pieces
+from symflops.emit.page.fragments import fragments, letters_of, named_blocks
 from symflops.emit.page.printing import PagePrinter
 from symflops.emit.page.tree import (
     Block,
@@ -93,7 +93,7 @@ def render_fragments(program: Program, version: str) -> dict[str, str]:
     """Pieces to paste into another page, by the names of ``PIECES``: closed forms and two tables."""
     found = fragments(abbreviated(program.first()))
     printer = MarkdownPage(letters_of(found))
-    return {name: printer.blocks(blocks) + "\n" for name, blocks in pieces(found, version).items()}
+    return {name: printer.blocks(blocks) + "\n" for name, blocks in named_blocks(found, version).items()}
 
 
 def comment(text: str) -> str:

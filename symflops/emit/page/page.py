@@ -28,8 +28,8 @@ from symflops.emit.page.types import (
 from symflops.emit.page.writing import note_letter
 from symflops.evaluate.growth import analysis
 from symflops.evaluate.item_analysis import Analysis
-from symflops.evaluate.number_ranges import blocks, folded, shared
-from symflops.evaluate.step import inserted
+from symflops.evaluate.number_ranges import blocks, merged_names, shared
+from symflops.evaluate.step import first_measured_case
 from symflops.evaluate.typical_values import LevelLengths, default_sizes
 from symflops.evaluate.worked_figures import Worked
 from symflops.formula.formula import ZERO, Formula, Prod, evaluate, number, symbols
@@ -76,7 +76,7 @@ def page(
         fixed=tuple(fixed_values(program)),
         offered=tuple((regime.name, regime.doc) for regime in (whole or program).regimes),
         left_out=tuple((regime.name, field) for regime in (whole or program).regimes for field in regime.left_out),
-        inserted=inserted(program, verified),
+        inserted=first_measured_case(program, verified),
     )
 
 
@@ -138,7 +138,7 @@ def tensor_rows(program: Program, write: Callable[[Formula], Formula]) -> Iterab
         (shape, write(plus([one.copies for one in some])), write(plus([one.count for one in some])))
         for (_, shape), some in tensors.items()
     ]
-    merged = folded([name for name, _ in tensors], rows)
+    merged = merged_names([name for name, _ in tensors], rows)
     merged = shared(merged, rows) if len(merged) > MANY_TENSORS else merged
     for (_, places), place in zip(merged, blocks([name for name, _ in merged]), strict=True):
         (shape, copies, elements), count = rows[places[0]], number(len(places))
@@ -205,7 +205,7 @@ def operator_rows(regime: RegimeLines, letters: Mapping[str, str], first: int = 
     rows = [operator_row(line, letters) for line in regime.lines]
     found: list[OperatorRow] = []
     alike = [replace(row, module="", group="") for row in rows]
-    merged = folded([line.module for line in regime.lines], alike)
+    merged = merged_names([line.module for line in regime.lines], alike)
     merged = shared(merged, alike) if len(merged) > MANY_ROWS else merged
     for (_, places), (group, name) in zip(merged, blocks([module for module, _ in merged]), strict=True):
         row, count = rows[places[0]], number(len(places))
@@ -260,7 +260,7 @@ def clauses(operands: Iterable[tuple[str, str]]) -> tuple[tuple[str, str, tuple[
     """Modules, each with the kind of an operand, by their operands and block: (operands, block, names)."""
     kinds = grouped(operands)
     found = grouped(((" and ".join(dict.fromkeys(some)), located(path)[0]), located(path)[1]) for path, some in kinds.items())
-    return tuple((*key, tuple(name for name, _ in folded(names))) for key, names in found.items())
+    return tuple((*key, tuple(name for name, _ in merged_names(names))) for key, names in found.items())
 
 
 Numbers = dict[tuple[str, Terms, tuple[str, ...]], int]

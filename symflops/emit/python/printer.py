@@ -27,7 +27,7 @@ WIDTH = 116
 READS = re.compile(r"(\w+) = ((?:sizes|self)\.\w+)")
 
 
-def folded(terms: Sequence[str], heads: Sequence[str], width: int, indent: str) -> list[str]:
+def wrapped_lines(terms: Sequence[str], heads: Sequence[str], width: int, indent: str) -> list[str]:
     """Terms as lines, each behind its head; what is longer than ``width`` goes on behind ``indent``."""
     lines = []
     for head, term in zip(heads, terms, strict=True):
@@ -85,11 +85,11 @@ def joined(statements: Iterable[str], width: int) -> list[str]:
     lines: list[str] = []
     for reads, some in groupby(statements, lambda one: READS.fullmatch(one) is not None):
         pairs = [(name, value) for name, _, value in (one.partition(" = ") for one in some)]
-        lines += together(pairs, width) if reads else [line for pair in pairs for line in statement(*pair, width)]
+        lines += grouped_assignments(pairs, width) if reads else [line for pair in pairs for line in statement(*pair, width)]
     return lines
 
 
-def together(pairs: Iterable[tuple[str, str]], width: int) -> list[str]:
+def grouped_assignments(pairs: Iterable[tuple[str, str]], width: int) -> list[str]:
     """Assignments of several names, as many as fit in a line."""
     rows: list[list[tuple[str, str]]] = []
     for pair in pairs:

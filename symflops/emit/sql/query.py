@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from symflops.emit.code.infix import UNARY
-from symflops.emit.sql.sums import ROW_BITS, Engine, Items, Rows, SqlPrinter, Total, bounds, told
+from symflops.emit.sql.sums import ROW_BITS, Engine, Items, Rows, SqlPrinter, Total, bounds, sql_line
 from symflops.formula.formula import Apply, Bracket, Num, walk
 
 NUMBER = "symflops_row"
@@ -79,7 +79,7 @@ class Writer:
         text = SqlPrinter(self.engine, names, wide).text(total.formula)
         if guard and any(isinstance(part, (Apply, Bracket)) for part in walk(total.formula)):
             text = f"CASE WHEN {guard} IS NOT NULL THEN {text} END"  # LEAST and GREATEST pass over NULL
-        remark = f"  -- {told(total.formula)}"
+        remark = f"  -- {sql_line(total.formula)}"
         if wide or self.engine.halves is None or bound.value < 2 ** (63 - ROW_BITS):
             return [f"sum({text}) AS {total.name}{remark}"]
         upper, lower = (half.format(text) for half in self.engine.halves)

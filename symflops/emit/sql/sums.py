@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY, Printer
-from symflops.emit.sql.settled import is_natural
+from symflops.emit.sql.constants import is_natural
 from symflops.evaluate.columnwise import Bound, Columnwise
 from symflops.formula.formula import Apply, Bracket, Formula, Num, Power, Table, TallyOf, symbols
 from symflops.formula.table import Formulas
@@ -147,7 +147,7 @@ class Items:
     @cached_property
     def text(self) -> str:
         """What identifies them."""
-        return "; ".join((", ".join(self.columns), *map(told, self.conditions)))
+        return "; ".join((", ".join(self.columns), *map(sql_line, self.conditions)))
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Rows:
     @cached_property
     def text(self) -> str:
         """What identifies them."""
-        return " | ".join((*(items.text for items in self.sets), *map(told, self.conditions)))
+        return " | ".join((*(items.text for items in self.sets), *map(sql_line, self.conditions)))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -192,10 +192,10 @@ class Total:
     @cached_property
     def name(self) -> str:
         """Its name in a result, which says what is summed over which columns and rows."""
-        return f"s_{digest(f'{told(self.formula)} over {self.items.text} of {self.rows.text}')[:LENGTH]}"
+        return f"s_{digest(f'{sql_line(self.formula)} over {self.items.text} of {self.rows.text}')[:LENGTH]}"
 
 
-def told(formula: Formula) -> str:
+def sql_line(formula: Formula) -> str:
     """A formula of columns in one line."""
     text = SqlPrinter(ENGINES["duckdb"], {name: name for name in symbols(formula)}).text(formula)
     return " ".join(text.split())

@@ -12,7 +12,7 @@ from typing import Any
 
 from symflops.emit.code.infix import PRODUCT
 from symflops.emit.code.sharing import Scope
-from symflops.emit.python.printer import folded
+from symflops.emit.python.printer import wrapped_lines
 from symflops.emit.rendering import template
 from symflops.emit.vendor.sizes import (
     Reading,
@@ -162,7 +162,7 @@ def formulas_of(program: Program) -> list[Formula]:
 def lines_of(form: Form, program: Program, scope: Scope) -> list[str]:
     """A closed form as the lines of a sum."""
     terms = [f"{scope.printer.inside(formula, PRODUCT)} * sum_{program.moments[place].name}" for place, formula in form]
-    return folded(terms, ["", *("+ " for _ in terms[1:])], WIDTH, "    ") if terms else ["0"]
+    return wrapped_lines(terms, ["", *("+ " for _ in terms[1:])], WIDTH, "    ") if terms else ["0"]
 
 
 def result(factor: int, parts: int) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from symflops.evaluate.classes import class_name
 from symflops.ir.spec import Spec
-from symflops.read.plain_values import plain
+from symflops.read.plain_values import python_value
 from symflops.read.spec_files import SpecFile
 from symflops.read.yaml_nodes import read_yaml
 from symflops.support.digests import digest
@@ -64,7 +64,7 @@ def _parsed(path: Path, text: str) -> Mapping[str, Any]:
 def spec_digest(spec: Spec) -> str:
     """A digest of what a spec, its blocks and its bases say; prose, comments and conditions on lengths do not count."""
     lengths = {name.text for stream in spec.streams for part in stream.parts for name, _ in part.axes}
-    said = [_said(plain(read_yaml(source), Reporter())) for source in _sorted(spec.sources)]
+    said = [_said(python_value(read_yaml(source), Reporter())) for source in _sorted(spec.sources)]
     for document in said:
         if isinstance(document, dict) and "requires" in document:
             conditions = document.pop("requires").items()

@@ -17,7 +17,7 @@ from typing import Any, Unpack
 from symflops.evaluate.diffusion_passes import forward_passes, timesteps
 from symflops.evaluate.latent_inputs import latent_inputs
 from symflops.evaluate.latents import CONDITION, KEYS as LATENTS, PIPELINE_NAMES, columns_in, latent_lengths
-from symflops.evaluate.lengths import Lengths, plain
+from symflops.evaluate.lengths import Lengths, listed_lengths
 from symflops.evaluate.units import in_flops
 from symflops.formula.formula import evaluate
 from symflops.library import lookup
@@ -84,7 +84,7 @@ class DiffusionFlops:
     def get_prompt_seqlens(self, data: Any, config: Any = None) -> list[int]:
         """The lengths of the prompts, without padding; 0 for each sample of a batch without prompts."""
         found = prompts(data) or Lengths((0,), len(self.get_latent_seqlens(data)) // self.axes)
-        return list(plain(found))
+        return list(listed_lengths(found))
 
     def estimate_flops(
         self,
@@ -203,7 +203,7 @@ def with_condition(streams: dict[str, Any], estimator: Any, data: Any) -> dict[s
     if len(axes) > 1 or name not in streams or _get(data, CONDITION) is None:
         return streams
     more = streams_of(estimator, {CONDITION: _get(data, CONDITION)}, CONDITION)[name]
-    one, two = (list(plain(lengths)) for lengths in (streams[name], more))
+    one, two = (list(listed_lengths(lengths)) for lengths in (streams[name], more))
     return streams | {name: Lengths(([a + b for a, b in zip(one, two, strict=True)],), len(one))}
 
 

@@ -156,7 +156,7 @@ def _harmless(node: ast.If | ast.IfExp, child: ast.AST, target: ast.expr) -> boo
     """Whether ``target`` runs in no other branch of a condition once the model trains and recomputes."""
     if child is node.test:
         return True
-    rest = {ast.dump(test) for test in _conjuncts(node.test) if not _plain(test)}
+    rest = {ast.dump(test) for test in _conjuncts(node.test) if not _asks_for_training_alone(test)}
     if not rest and child is not node.orelse and child not in _listed(node.orelse):
         return True
     other = _listed(node.orelse if child is node.body or child in _listed(node.body) else node.body)
@@ -178,7 +178,7 @@ def _is_and(test: ast.expr) -> bool:
     return isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
 
 
-def _plain(test: ast.expr) -> bool:
+def _asks_for_training_alone(test: ast.expr) -> bool:
     """Whether a condition only asks whether the model trains or recomputes."""
     if isinstance(test, ast.Call):
         test = test.func

@@ -89,9 +89,9 @@ class LiveModule:
     def base_differences(self, derived: Parameters) -> list[str]:
         """How the parameters differ if adapters are left out, whatever trains."""
         tree = self.reading.tree
-        own = {_plain(name): tree.shapes[name] for name in self.reading.own}
-        aliases = {_plain(name): _plain(first) for name, first in tree.aliases.items()}
-        plain = {_plain(name): shape for name, (shape, _) in derived.items() if not is_part(name)}
+        own = {_base_name(name): tree.shapes[name] for name in self.reading.own}
+        aliases = {_base_name(name): _base_name(first) for name, first in tree.aliases.items()}
+        plain = {_base_name(name): shape for name, (shape, _) in derived.items() if not is_part(name)}
         return _lines(parameter_differences(own, plain, aliases))
 
     def check_base(self) -> None:
@@ -271,7 +271,7 @@ def checked_module(module: Any, spec: str | None, check: str) -> LiveModule:
     return live
 
 
-def _plain(name: str) -> str:
+def _base_name(name: str) -> str:
     """The name of a parameter without adapters."""
     return name.replace(".base_layer.", ".")
 

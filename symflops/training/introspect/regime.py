@@ -10,7 +10,7 @@ from typing import Any
 
 from symflops.evaluate.parameters import Shape
 from symflops.training.introspect.checkpoints import Recomputed, outermost, recomputed
-from symflops.training.introspect.spelling import spelled
+from symflops.training.introspect.name_patterns import spelled
 from symflops.training.introspect.tree import Tree, active_adapters, is_lora, makes_leaf
 
 

@@ -14,7 +14,7 @@ from math import prod
 from operator import add
 from typing import Any
 
-from symflops.evaluate.boundaries import LengthError, at_hand
+from symflops.evaluate.boundaries import LengthError, host_array
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.lengths import Lengths, of_any
 from symflops.evaluate.typical import example_of
@@ -81,7 +81,7 @@ class Accumulator:
         """The vector of lists and arrays of every stream, as the estimator takes them; None for anything else, or a mistake."""
         if self.whole or len(streams) != len(self.layout.streams):
             return None
-        batch = {name: given if type(given) in PLAIN else at_hand(given) for name, given in streams.items()}
+        batch = {name: given if type(given) in PLAIN else host_array(given) for name, given in streams.items()}
         if not all(type(given) in PLAIN or type(given).__name__ == "ndarray" for given in batch.values()):
             return None
         try:
@@ -142,7 +142,7 @@ class Accumulator:
                 padded += batch[name].padded or batch[name].axes
         differ = any(one is not two for one, two in zip(real, padded, strict=True))
         if not self.whole:
-            real, padded = [at_hand(column) for column in real], [at_hand(column) for column in padded]
+            real, padded = [host_array(column) for column in real], [host_array(column) for column in padded]
             like = next((column for column in (*padded, *real) if hasattr(column, "unsqueeze")), None)
             if like is not None:
                 self._keep(Kept(tuple(real), tuple(padded) if differ else None, marks, counts), like.device, times)

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from symflops.training.meter.batches import streams_of
 from symflops.training.meter.phases import Phase
 from symflops.training.meter.processes import is_zero
-from symflops.training.meter.together import State, sums_of_all
+from symflops.training.meter.reduction import State, sums_of_all
 from symflops.training.meter.types import BatchOptions, Sums
 
 

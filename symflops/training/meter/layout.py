@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from symflops.evaluate.boundaries import LengthError, at_hand
+from symflops.evaluate.boundaries import LengthError, host_array
 from symflops.evaluate.columnwise import safe_bits
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.ir.index_sets import ONCE, SAMPLES
@@ -168,7 +168,7 @@ def check_padding(real: Iterable[Row], padded: Iterable[Row]) -> None:
 def entries_of(columns: Sequence[Any], axes: Sequence[str], count: int, mark: Any) -> Any:
     """A stream's columns on the host as an estimator takes them, without fillers: an array if they are arrays, or a list."""
     if axes and all(hasattr(column, "dtype") for column in columns):
-        kept = columns if mark is None else [column[at_hand(mark) != 0] for column in columns]
+        kept = columns if mark is None else [column[host_array(mark) != 0] for column in columns]
         return kept[0] if len(axes) == 1 else rows_of(kept)
     mine = [listed(column, count, mark) for column in columns]
     return len(mine[0]) if not axes else mine[0] if len(axes) == 1 else list(zip(*mine, strict=True))

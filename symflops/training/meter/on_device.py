@@ -54,7 +54,7 @@ class DeviceSums:
     def fold(self) -> None:
         """Sum what was kept: micro-batches of one form together."""
         for (times, *_), batches in self.kept.items():
-            batch = batches[0] if len(batches) == 1 else together(batches)
+            batch = batches[0] if len(batches) == 1 else joined_batches(batches)
             found = [self._vector(batch.real, batch.real, batch)]
             if batch.padded is not None:
                 found.append(self._vector(batch.padded, batch.real, batch))
@@ -113,7 +113,7 @@ class DeviceSums:
             self._carry(side, sums[side])
 
 
-def together(batches: Sequence[Kept]) -> Kept:
+def joined_batches(batches: Sequence[Kept]) -> Kept:
     """Micro-batches of one form as one: ints as they are, tensors one after the other."""
     import torch
 

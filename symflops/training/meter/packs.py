@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any
 
-from symflops.evaluate.boundaries import LengthError, at_hand, filled, rows_of, steps
+from symflops.evaluate.boundaries import LengthError, filled, host_array, rows_of, steps
 from symflops.evaluate.layouts import shape_of
 from symflops.evaluate.lengths import Lengths, marked, same
 
@@ -68,7 +68,7 @@ def entry(batch: Mapping[str, Any], key: str) -> Any:
 
 def _differ(one: Any, other: Any) -> bool:
     """Whether boundaries on the host are others."""
-    rows = [at_hand(rows_of(given)) for given in (one, other)]
+    rows = [host_array(rows_of(given)) for given in (one, other)]
     return not any(hasattr(row, "unsqueeze") for row in rows) and rows[0].tolist() != rows[1].tolist()
 
 

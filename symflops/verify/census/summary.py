@@ -74,7 +74,7 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
             words[item.path] = texts
             if idle := sorted(unrun_words(found) - set(texts)):
                 unrun[item.path] = idle
-    absent = left_out(survey.kind, guarded, words)
+    absent = values_of_absent_fields(survey.kind, guarded, words)
     return {
         "described": described, "free": free, "guarded": guarded, "words": words, **({"left_out": absent} if absent else {}),
         **({"unrun": unrun} if unrun else {}), **({"differs": differs} if differs else {}),
@@ -250,7 +250,7 @@ def beside(kind: Any, path: str, word: str, other: str) -> dict[str, Any]:
     return {"related": [[word, other, *(value if kind_of(value) == "number" else len(value) for value in known)]]}
 
 
-def left_out(kind: Any, guarded: Mapping[str, Any], words: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def values_of_absent_fields(kind: Any, guarded: Mapping[str, Any], words: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """What a class takes where a config leaves fields out, unless that is exact whatever else the config holds.
 
     Where small numbers are guarded, null stands for a number that other sizes make, which is checked as a size.

@@ -14,7 +14,7 @@ from symflops.compiler import Goal
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.parameters import Shape
 from symflops.evaluate.sizes import sizes_of
-from symflops.evaluate.stored import plain, stored_of
+from symflops.evaluate.stored import config_value, stored_of
 from symflops.ir.program import Program
 from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
@@ -100,7 +100,7 @@ def fits(program: Program, config: Mapping[str, Any]) -> bool:
     """Whether a config has the structure of a program."""
     stored = stored_of(program)
     sizes = sizes_of(stored, config)
-    return all(plain(sizes[letter]) == value for letter, value in stored.fixed)
+    return all(config_value(sizes[letter]) == value for letter, value in stored.fixed)
 
 
 @dataclass

@@ -40,9 +40,9 @@ class Settling:
             case ["*", *factors]:
                 return self._product(map(self.of, factors))
             case ["^", base, int(exponent)] if exponent > 0:
-                return folded(Power(self.of(base), exponent))
+                return as_number(Power(self.of(base), exponent))
             case ["?equal" | "?at_least" as kind, *operands]:
-                return folded(Bracket(kind[1:], tuple(map(self.of, operands))))
+                return as_number(Bracket(kind[1:], tuple(map(self.of, operands))))
         if node[0] not in ELEMENTWISE:
             raise SymflopsError(f"a table of lengths is not priced: lengths do not go through {node[0]}")
         return applied(node[0], tuple(map(self.of, node[1:])))
@@ -83,10 +83,10 @@ def applied(function: str, arguments: tuple[Formula, ...]) -> Formula:
         return applied("floordiv", (total((arguments[0], Num(arguments[1].value - 1))), arguments[1]))
     if function == "min" and ZERO in arguments and all(isinstance(one, (Num, Sym)) for one in arguments):
         return ZERO
-    return folded(Apply(function, arguments))
+    return as_number(Apply(function, arguments))
 
 
-def folded(formula: Power | Apply | Bracket) -> Formula:
+def as_number(formula: Power | Apply | Bracket) -> Formula:
     """A formula of numbers alone as its number."""
     return Num(Fraction(evaluate(formula, {}))) if all(isinstance(part, Num) for part in parts(formula)) else formula
 

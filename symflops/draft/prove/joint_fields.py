@@ -29,7 +29,7 @@ def known_values(survey: FieldSurvey) -> dict[str, list[Any]]:
     return {path: values for path, values in found.items() if path not in wrong or kind_of(values[0]) == "number"}
 
 
-def together(survey: FieldSurvey, entry: Entry, random: Random) -> list[Proof]:
+def joint_proofs(survey: FieldSurvey, entry: Entry, random: Random) -> list[Proof]:
     """Proofs at fields that change together. A switch or a word that is wrong with others is guarded; a number is not."""
     values, proofs, compared = known_values(survey), [], 0
     for number in range(DRAWS if len(values) > 1 else 0):

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from symflops.training.introspect.spelling import selectors, spelled
+from symflops.training.introspect.name_patterns import selectors, spelled
 
 NAMES = [f"a.{i}.{part}" for i in range(6) for part in ("q", "k", "b.0.q", "b.1.q")] + ["head", "a.q"]
 

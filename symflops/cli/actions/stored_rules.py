@@ -139,14 +139,14 @@ def config_of(program: Program) -> dict[str, Any]:
     keys = {field.letter: field.keys[0] for field in program.fields}
     config: dict[str, Any] = {}
     for letter, value in program.fixed:
-        put(config, keys[letter], plain(value))
+        put(config, keys[letter], config_value(value))
     return config
 
 
-def plain(value: Any) -> Any:
+def config_value(value: Any) -> Any:
     """A size as a config has it."""
     if isinstance(value, (tuple, list)):
-        return [plain(item) for item in value]
+        return [config_value(item) for item in value]
     return float(value) if isinstance(value, Fraction) else value
 
 

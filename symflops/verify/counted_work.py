@@ -39,7 +39,7 @@ Numbers = dict[Piece, dict[Key, Any]]
 
 
 @dataclass(slots=True)
-class About:
+class WorkKind:
     """What a piece is: its role and regions, the masks of its pairs, and the weights that its module reads."""
 
     operator: Operator
@@ -78,7 +78,7 @@ class Pieces:
 
     def __init__(self, model: Model, config: Mapping[str, Any], batch: Mapping[str, Any], regime: Regime) -> None:
         self.model, self.config, self.batch, self.regime = model, config, batch, regime
-        self.about: dict[Piece, About] = {}
+        self.about: dict[Piece, WorkKind] = {}
         self.sizes: Sizes
         self.ragged = False
         self.values: dict[Expr, Any] = {}
@@ -161,7 +161,7 @@ class Pieces:
         """The piece that a contraction belongs to; what it is is noted."""
         role = work.contraction.role or role_of(work.operator)
         piece = str(work.operator.path), role
-        about, pairs = self.about.setdefault(piece, About(work.operator, role)), work.contraction.extent.pairs
+        about, pairs = self.about.setdefault(piece, WorkKind(work.operator, role)), work.contraction.extent.pairs
         masks = (mask for mask, case in (pairs.masks if pairs else ()) if mask.name and self.may_hold(case.expr))
         about.masks |= dict.fromkeys(map(bound_of, masks))
         return piece
