@@ -49,7 +49,7 @@ __all__ = ["Derived", "Model", "convention_of", "load", "phases_of", "regime_of"
 
 
 def regime_of(regime: AnyRegime) -> Regime:
-    """A regime by name, by file, as one line (``lora:r=16,targets=*.to_q|*.to_v``), as the JSON of a page, or as it is."""
+    """Read a regime by name, file, inline text (``lora:r=16,targets=*.to_q|*.to_v``), or JSON of a page."""
     if isinstance(regime, Regime):
         return regime
     if str(regime).startswith("{"):
@@ -61,12 +61,12 @@ def regime_of(regime: AnyRegime) -> Regime:
 
 
 def phases_of(regime: Regime) -> Step:
-    """The runs of the model in one step of ``regime``, its own first, each with how often it runs."""
+    """Phases of one step of ``regime``, its own first: (regime, number of runs of the model)."""
     return ((regime, 1), *((regime_of(phase.regime), phase.times) for phase in regime.phases))
 
 
 def convention_of(convention: AnyConvention) -> Convention:
-    """A convention by name, by file, or as it is."""
+    """Read a convention by name or file; a :class:`Convention` is returned unchanged."""
     return convention if isinstance(convention, Convention) else read_convention(page("conventions", convention))
 
 
@@ -81,21 +81,25 @@ class Model:
 
     @property
     def partial(self) -> bool:
-        """Whether it is what could be made of a spec that is not valid, or not finished."""
+        """Whether the model comes from an invalid or unfinished spec, built as far as possible."""
         return self.builder is not build
 
     @property
     def census(self) -> dict[str, Any] | None:
-        """The census of the fields of the classes' configs; None without one."""
+        """Census of the config fields that the classes read; None if the spec has no census."""
         return carried(self.file)
 
     @property
     def variants(self) -> dict[str, dict[str, Any]]:
-        """The variants by name, each with the config fields that make its structure differ from that of the defaults."""
+        """Variants by name, each with the config fields that change the default structure."""
         return {variant.name.text: config_of(variant, self.spec.sizes) for variant in self.spec.variants}
 
     def variant(self, name: str) -> VariantSpec:
-        """A variant by name."""
+        """Find a variant by name.
+
+        Raises:
+            NotFoundError: the spec has no such variant.
+        """
         known = {variant.name.text: variant for variant in self.spec.variants}
         if name not in known:
             hint = did_you_mean(name, known, f"it has {', '.join(known) or 'none'}")
@@ -103,7 +107,7 @@ class Model:
         return known[name]
 
     def value_of(self, wanted: SizeSpec, config: Mapping[str, Any]) -> Any:
-        """A size of a config, or its default, which may depend on the sizes above it."""
+        """Read a size from a config, or compute its default, which may depend on earlier sizes."""
         return value_in(self.spec.sizes, wanted.name.text, config, self.spec.reading)
 
     def compiled(
@@ -115,7 +119,7 @@ class Model:
         variant: str = "",
         **more: Unpack[RequestFields],
     ) -> Compiled:
-        """Run the pipeline for this spec, of a config or of a variant; ``more`` are further fields of the request.
+        """Compile this spec up to ``goal``, for a config or a variant; ``more`` sets other request fields.
 
         Raises:
             SpecError: the spec is not valid, or a regime does not fit it; :class:`NeedsSizeError` if the structure depends on
@@ -140,7 +144,7 @@ class Model:
         return compile_spec(self.spec, request, self.memo)
 
     def graph(self, config: Mapping[str, Any] | None = None, variant: str = "") -> Graph:
-        """The graph; sizes that decide the structure are taken from ``config``, or from a variant.
+        """Build the graph; ``config`` or a variant supplies the sizes that decide the structure.
 
         Raises:
             SpecError: the spec is not valid, or its structure needs a size that is not given.
@@ -153,7 +157,7 @@ class Model:
         convention: AnyConvention = "symflops",
         config: Mapping[str, Any] | None = None,
     ) -> Derivation:
-        """The counts of both passes under a convention, contraction by contraction."""
+        """Derive both passes, contraction by contraction, as the convention counts them."""
         return self.compiled(Goal.DERIVATION, [regime], [convention], config).derivations[0]
 
     def program(
@@ -163,20 +167,20 @@ class Model:
         config: Mapping[str, Any] | None = None,
         variant: str = "",
     ) -> Program:
-        """The program under several regimes and conventions, of a config or of a variant."""
+        """Derive the program under several regimes and conventions, for a config or a variant."""
         return program_in(self.compiled(Goal.PROGRAM, regimes, conventions, config, variant))
 
     def lines(
         self, regimes: Sequence[AnyRegime], conventions: Sequence[AnyConvention], config: Mapping[str, Any] | None = None
     ) -> Program:
-        """The program without closed forms, which says all that estimators read."""
+        """Derive the program without closed forms; that is enough for estimators."""
         return program_in(self.compiled(Goal.PROGRAM, regimes, conventions, config, forms=False))
 
     def check_regime(self, regime: AnyRegime, config: Mapping[str, Any] | None = None, variant: str = "") -> None:
-        """Derive both passes under ``regime``, of a config or of a variant.
+        """Check that ``regime`` fits the model, for a config or a variant, by deriving both passes.
 
         Raises:
-            SpecError: its patterns do not fit the model.
+            SpecError: the patterns of the regime do not fit the model.
         """
         self.compiled(Goal.DERIVATION, [regime], config=config, variant=variant)
 
@@ -187,12 +191,12 @@ class Model:
         conventions: Sequence[AnyConvention] = CONVENTIONS,
         **more: Unpack[RequestFields],
     ) -> Compiled:
-        """The program of a variant, or of all configs; if a config decides the structure, of the structure of the defaults.
+        """Compile a variant, or all configs at once (the default config if the config decides the structure).
 
         ``more`` are further fields of the request, such as ``targets``.
 
         Raises:
-            SpecError: as :meth:`compiled`; or a variant gives a size that its structure does not depend on.
+            SpecError: as :meth:`compiled`, or the variant sets a size that its structure does not depend on.
         """
         goal = Goal.TEXTS if more else Goal.PROGRAM
         try:
@@ -206,7 +210,7 @@ class Model:
         return found
 
     def typical(self, regimes: Sequence[AnyRegime] = REGIMES, conventions: Sequence[AnyConvention] = CONVENTIONS) -> Program:
-        """The program for all configs; if a config decides the structure, the program for the defaults."""
+        """Derive the program for all configs; if a config decides the structure, for the default config."""
         return program_in(self.structure("", regimes, conventions))
 
     def published(
@@ -215,7 +219,7 @@ class Model:
         regimes: Sequence[AnyRegime] = REGIMES,
         conventions: Sequence[AnyConvention] = CONVENTIONS,
     ) -> Program:
-        """The program of a variant."""
+        """Derive the program of a variant."""
         return program_in(self.structure(variant, regimes, conventions))
 
     def derive(
@@ -226,10 +230,10 @@ class Model:
         assume: str | Mapping[str, Any] = "",
         numeric: bool = False,
     ) -> Derived:
-        """Both passes under one regime and convention, as closed forms.
+        """Derive closed forms of both passes under one regime and convention.
 
-        ``config`` decides the structure. What is assumed is substituted, as :meth:`Derived.at` does; if ``numeric``, so is all
-        that the config says.
+        ``config`` decides the structure. ``assume`` substitutes sizes as in :meth:`Derived.at`; ``numeric`` substitutes all
+        sizes of the config.
         """
         known = self.known(config, assume, numeric)
         with self.about_config(known.config):
@@ -238,17 +242,17 @@ class Model:
         return Derived(program, program.cases[0])
 
     def about_config(self, config: Any) -> AbstractContextManager[None]:
-        """Report what a config causes in a shipped spec as a mistake of the config; the author of a spec sees its place."""
+        """Context that attributes errors in a shipped spec to the config; other specs report their own lines."""
         own = self.file.root.resolve() == shipped("specs").resolve()
         return about_config(self.spec, config, lambda given: self.graph(given)) if own else nullcontext()
 
     def known(
         self, config: Mapping[str, Any] | None = None, assume: str | Mapping[str, Any] = "", numeric: bool = False
     ) -> Known:
-        """The sizes that a config and assumptions give.
+        """Collect the sizes that a config and assumptions fix.
 
         Raises:
-            SymflopsError: an assumption is of no size.
+            SymflopsError: an assumption names no size.
         """
         return known_of({size.name.text: size.keys for size in self.spec.sizes}, config, assume, numeric)
 
@@ -264,7 +268,7 @@ class Model:
         return found
 
     def _repr_html_(self) -> str:
-        """The sizes as notebooks show them, with what they mean and where a config has them."""
+        """HTML table of the sizes for notebooks: letter, config fields, meaning."""
         rows = [(size.name.text, ", ".join(size.keys), size.doc) for size in self.spec.sizes]
         streams = ", ".join(stream.name.text for stream in self.spec.streams)
         caption = f"{self.spec.title or self.spec.name}; streams of a batch: {streams}"
@@ -275,17 +279,17 @@ class Model:
 
 
 def program_in(compiled: Compiled) -> Program:
-    """The program of a compilation that went so far."""
+    """Return the program of a compilation whose goal was at least the program."""
     assert compiled.program is not None
     return compiled.program
 
 
 def load(spec: str | Path | SpecFile) -> Model:
-    """Load a spec by name, by path, or as it was found.
+    """Load a spec by name, by path, or from a :class:`SpecFile`.
 
     Raises:
         NotFoundError: there is no such spec.
-        SpecError: it is not valid in form.
+        SpecError: the file breaks the format of specs.
     """
     file = spec if isinstance(spec, SpecFile) else find_spec(spec)
     return Model(file, replace(read(file.source(), file.block, file.base), reading=file.reading()))

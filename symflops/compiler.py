@@ -49,14 +49,14 @@ from symflops.support.findings import Diagnostic, Source, SpecError
 
 T = TypeVar("T")
 Step = tuple[tuple[Regime, int], ...]
-"""One step of training: its phases, the one that trains first, each with the number of times that it runs."""
+"""One training step: (regime, number of runs) per phase, the phase that trains first."""
 Builder = Callable[[Spec, Mapping[str, Any], Sequence[str]], Graph]
 AS_DERIVED = Convention("")
 """The convention that counts all derived work."""
 
 
 class Goal(IntEnum):
-    """The last thing that a compilation makes."""
+    """Last stage of a compilation."""
 
     GRAPH = 1
     DERIVATION = 2
@@ -66,24 +66,24 @@ class Goal(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to compile a spec for.
+    """Goal and options of one compilation.
 
     Attributes:
         goal: Where to stop.
-        steps: The regimes, each as the phases of its step.
-        conventions: What is counted; without one, all derived work.
+        steps: One step per regime, as its phases.
+        conventions: Conventions to count under; by default all derived work counts.
         targets: Endings of the texts to print, as :data:`symflops.emit.emit.ENDINGS` lists them.
-        shown: The conventions that modules and pages have; without one, those of the program, which is stored with all.
-        config: Where sizes that decide the structure are read, defaults applied; None leaves them open.
-        sizes: Sizes, by letter, that are known from the start.
+        shown: Conventions of modules and pages (default: all); a stored program contains all.
+        config: Source of the sizes that decide the structure, defaults applied; None leaves them symbolic.
+        sizes: Sizes known from the start, by letter.
         structure: The name of the program's structure, if sizes decide it.
-        version: The version of symflops that texts name.
-        verified: The records that pages show.
-        against: What pages show of the model beside its baseline.
-        census: What is known of the fields of the classes' configs.
-        measured: The operator kinds on which each rule of a regime was measured; None says nothing of it.
+        version: Version of symflops to print in the texts.
+        verified: Measured records to print on pages.
+        against: Comparison with the model's baseline, for pages.
+        census: Config fields that each class reads.
+        measured: Operator kinds on which each rule of a regime was measured; None skips this check.
         forms: Whether the program has closed forms; estimators need none.
-        build: The build stage; another one builds unfinished specs as far as they go.
+        build: The build stage; another builder accepts unfinished specs.
     """
 
     goal: Goal = Goal.PROGRAM
@@ -104,7 +104,7 @@ class Request:
 
 
 class RequestFields(TypedDict, total=False):
-    """Further fields of a :class:`Request`."""
+    """Keyword arguments for the optional fields of a :class:`Request`."""
 
     targets: tuple[str, ...]
     shown: tuple[str, ...]
@@ -121,7 +121,7 @@ class RequestFields(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What the stages made, up to the goal: the graph of the first phase, a derivation per step, the program, its texts."""
+    """Results up to the goal: graph of the first phase, a derivation per step, program, texts."""
 
     spec: Spec
     graph: Graph
@@ -131,16 +131,16 @@ class Compiled:
 
 
 class Memo:
-    """Graphs and derivations of one spec by what they were made from, so that later requests find them."""
+    """Cache of the graphs and derivations of one spec, keyed by their inputs."""
 
     def __init__(self) -> None:
         self.known: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` returned for ``key`` the first time.
+        """Return the cached result for ``key``; call ``make`` if there is none.
 
         Raises:
-            UnknownSizeError: ``make`` raised it then.
+            UnknownSizeError: ``make`` raises it, or raised it for this key before.
         """
         if key not in self.known:
             try:
@@ -168,9 +168,9 @@ def compile_spec(
 
     Args:
         source: The text of a spec, or a spec that was read.
-        request: What to compile it for.
-        memo: Graphs and derivations of earlier requests for the same spec.
-        blocks: Finds the text of a block by its name, for a source.
+        request: Goal and options.
+        memo: Cache of earlier requests for the same spec.
+        blocks: Returns the text of a block by name; only a ``source`` text needs it.
 
     Raises:
         SpecError: the spec is not valid, or a regime does not fit it.
@@ -188,10 +188,10 @@ def compile_spec(
 
 
 def _size(spec: Spec, name: str, known: Mapping[str, Any], config: Mapping[str, Any] | None, error: UnknownSizeError) -> Any:
-    """The value of a size in a config.
+    """Read a structural size from a config.
 
     Raises:
-        NeedsSizeError: the config does not give it.
+        NeedsSizeError: the config does not contain the size.
     """
     declared = next((size for size in spec.sizes if size.name.text == name), None)
     value = value_in(spec.sizes, name, config, spec.reading) if config is not None and declared else None
@@ -202,7 +202,7 @@ def _size(spec: Spec, name: str, known: Mapping[str, Any], config: Mapping[str, 
 
 
 def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) -> Compiled:
-    """The stages after reading, with ``sizes`` known."""
+    """Run the stages after reading, with ``sizes`` known."""
     known = (spec.constants, spec.renamed, *sorted((name, repr(value)) for name, value in sizes.items()))
     regimes = dict.fromkeys(regime for step in request.steps for regime, _ in step)
     graphs = {regime: _graph(spec, sizes, regime, request.build, known, memo) for regime in regimes}
@@ -233,7 +233,7 @@ def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) 
 
 
 def _described(program: Program, spec: Spec, derivations: Sequence[Derivation], request: Request) -> Program:
-    """The program with what the request knows of its structure, of the classes' configs, and of measured rules."""
+    """Add the request's metadata to ``program``: structure name, census, requirements, unmeasured rules."""
     census, measured, regimes = _census_of(spec, request.census), request.measured, program.regimes
     if measured is not None:
         pairs = zip(regimes, derivations, strict=True)
@@ -244,7 +244,7 @@ def _described(program: Program, spec: Spec, derivations: Sequence[Derivation], 
 
 
 def _graph(spec: Spec, sizes: Mapping[str, Any], regime: Regime, build: Builder, known: Hashable, memo: Memo) -> Graph:
-    """The graph that a regime runs; patterns that select no iteration of any repeat leave that of the regimes without."""
+    """Build or reuse the graph of a regime; repeats are split only if a pattern selects iterations."""
     whole = view_of_regime(spec, regime)
     own = {letter: value for letter, value in sizes.items() if letter not in dict(whole.constants)}
 
@@ -256,21 +256,21 @@ def _graph(spec: Spec, sizes: Mapping[str, Any], regime: Regime, build: Builder,
 
 
 def _census_of(spec: Spec, census: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The census of the classes that a program is of, else that of the first class, which has the same fields."""
+    """Census of the spec's classes; if none has an entry, the first entry; None if the census is empty."""
     known = census or {}
     own = {class_name(name): known[class_name(name)] for name in spec.alike if class_name(name) in known}
     return own or dict(list(known.items())[:1]) or None
 
 
 def _ways_to_count(conventions: Sequence[Convention]) -> Iterator[Convention]:
-    """The conventions that need a derivation of their own, first the one of all work unless each needs its own."""
+    """Conventions that need a separate derivation; plain ones share :data:`AS_DERIVED`, which comes first."""
     if any(convention.is_plain for convention in conventions):
         yield AS_DERIVED
     yield from (convention for convention in conventions if not convention.is_plain)
 
 
 def next_size(spec: Spec, name: str, given: Mapping[str, Any]) -> str:
-    """The size to fix next for ``name``: itself, or the first unknown one that a derived size is made of."""
+    """Choose the size to fix next: ``name``, or the first unknown size in the formula of a derived one."""
     formulas = {letter.text: expression for letter, expression in spec.derived}
     decided = dict(spec.constants)
 

@@ -1,4 +1,4 @@
-"""Import paths that were published, and where their modules lie now; old and new name are one module."""
+"""Redirects of published import paths to present ones; both names import the same module."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ FILES = {"catalog.comparison": "analysis.convention_comparison", "catalog.explan
 
 
 class Moved:
-    """Finds a module under its old name."""
+    """Import finder for modules under their old names."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Nothing for names that were not published, or whose module is gone."""
+        """Return the spec of the moved module; None if ``name`` was never published or its module was removed."""
         package, _, rest = name.partition(".")
         folder, _, file = rest.partition(".")
         if package != "symflops" or folder not in FOLDERS:
@@ -53,13 +53,13 @@ class Moved:
 
 
 class Loader:
-    """Gives the module of another name; a folder under its old name is an empty package that asks the new one."""
+    """Loader that returns the renamed module; an old package is empty and forwards its attributes."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """The module itself; None, by which a package is made, for a folder."""
+        """Return the moved module; None for a package, so that Python creates an empty one."""
         if spec.submodule_search_locations is not None:
             return None
         module = import_module(self.name)
@@ -67,11 +67,11 @@ class Loader:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is left to run; a file keeps the name that it has now."""
+        """Forward a package's attributes to the new package; restore the spec of a module."""
         if hasattr(module, "__path__"):
             module.__getattr__ = partial(getattr, import_module(self.name))  # type: ignore[method-assign]
         else:
             module.__spec__ = self.spec
 
 
-sys.meta_path.append(Moved)  # asked after all others: a path that exists is found by these
+sys.meta_path.append(Moved)  # last in the list, so that existing paths take precedence

@@ -75,17 +75,17 @@ def moments(sizes: Sizes, *, audio: Sequence[int], target: Sequence[int] | None 
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((x == 2 * X) for x in x_), default=1) < 1:
+    if any(x != 2 * X for x in x_):
         raise ValueError(
             "the batch does not fit the model: the class takes {0} mel frames, {1} s"
             .format(2 * X, X // 50)
         )
-    if min(((Y - y >= 0) for y in y_), default=1) < 1:
+    if any(Y - y < 0 for y in y_):
         raise ValueError(
             "the batch does not fit the model: the class takes at most {0} tokens of the target"
             .format(Y)
         )
-    if x_ and not (max(y_, default=0) >= 1):
+    if x_ and max(y_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the target")
     return Moments(
         n=len(x_), h=sum((x + 1) // 2 for x in x_), x=sum(x_), y=sum(y_), hh=sum(((x + 1) // 2) ** 2 for x in x_),

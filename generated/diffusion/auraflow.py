@@ -78,9 +78,8 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int]) -> Mo
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
     if (
-        min((((R // 2) * R + R // 2 + N - R * (h // (2 * p)) - (w // (2 * p)) >= 0) * (R * (h // (2 * p)) +
-        R + w // (2 * p) + N - (R // 2) * R - R * (h // p) - (R // 2) - (w // p) >= 0) for h, w in zip(h_,
-        w_)), default=1) < 1
+        any((R // 2) * R + R // 2 + N - R * (h // (2 * p)) - (w // (2 * p)) < 0 or R * (h // (2 * p)) + R +
+        w // (2 * p) + N - (R // 2) * R - R * (h // p) - (R // 2) - (w // p) < 0 for h, w in zip(h_, w_))
     ):
         raise ValueError(
             "the batch does not fit the model: the class takes latents within {0} x {1} patches"

@@ -80,7 +80,7 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int]) -> Mo
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((f >= 1) * (h >= 1) * (w >= 1) for f, h, w in zip(f_, h_, w_)), default=1) < 1:
+    if any(f < 1 or h < 1 or w < 1 for f, h, w in zip(f_, h_, w_)):
         raise ValueError("the batch does not fit the model: the class takes at least 1 frame, row and column")
     return Moments(
         n=len(f_), y=sum(y_), yy=sum(y**2 for y in y_),

@@ -91,7 +91,7 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int]) -> Mo
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((f >= 1) * (h >= 1) * (w >= 1) for f, h, w in zip(f_, h_, w_)), default=1) < 1:
+    if any(f < 1 or h < 1 or w < 1 for f, h, w in zip(f_, h_, w_)):
         raise ValueError("the batch does not fit the model: the class takes at least 1 frame, row and column")
     return Moments(
         n=len(f_), fhw=sum(_exact(f * h * w, p**2) for f, h, w in zip(f_, h_, w_)), y=sum(y_),

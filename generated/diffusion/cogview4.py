@@ -71,7 +71,7 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int]) -> Mo
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((h >= 1) * (w >= 1) for h, w in zip(h_, w_)), default=1) < 1:
+    if any(h < 1 or w < 1 for h, w in zip(h_, w_)):
         raise ValueError("the batch does not fit the model: the class takes at least 1 row and column")
     return Moments(
         n=len(h_), hhww=sum(_exact(h**2 * w**2, p**4) for h, w in zip(h_, w_)),

@@ -107,10 +107,7 @@ def moments(*, latent: Sequence[Any], prompt: Sequence[int], images: Sequence[An
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if (
-        min(((h == -(-high // 8)) * (w == -(-wide // 8)) for h, high, w, wide in zip(h_, high_, w_, wide_)),
-        default=1) < 1
-    ):
+    if any(h != -(-high // 8) or w != -(-wide // 8) for h, high, w, wide in zip(h_, high_, w_, wide_)):
         raise ValueError(
             "the batch does not fit the model: the class takes an image that its convolutions make as large "
             "as the latent"

@@ -123,24 +123,24 @@ def moments(
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((f >= 1) * (h >= 1) * (w >= 1) for f, h, w in zip(f_, h_, w_)), default=1) < 1:
+    if any(f < 1 or h < 1 or w < 1 for f, h, w in zip(f_, h_, w_)):
         raise ValueError("the batch does not fit the model: the class takes at least 1 frame, row and column")
-    if min(((t == f // pt) + (t == 1) - (t == f // pt) * (t == 1) for t, f in zip(t_, f_)), default=1) < 1:
+    if any(t != f // pt and t != 1 for t, f in zip(t_, f_)):
         raise ValueError(
             "the batch does not fit the model: the class takes one timestep, or one per frame of patches"
         )
     if (
-        min(((max(max(most[0] // pt, most[1] // ph), most[2] // pw) - (f // pt) >= 0) * (max(max(most[0] //
-        pt, most[1] // ph), most[2] // pw) - (h // ph) >= 0) * (max(max(most[0] // pt, most[1] // ph),
-        most[2] // pw) - (w // pw) >= 0) for f, h, w in zip(f_, h_, w_)), default=1) < 1
+        any(max(max(most[0] // pt, most[1] // ph), most[2] // pw) - (f // pt) < 0 or max(max(most[0] // pt,
+        most[1] // ph), most[2] // pw) - (h // ph) < 0 or max(max(most[0] // pt, most[1] // ph), most[2] //
+        pw) - (w // pw) < 0 for f, h, w in zip(f_, h_, w_))
     ):
         raise ValueError(
             "the batch does not fit the model: the class takes at most {0} patches along an axis"
             .format(max(max(most[0] // pt, most[1] // ph), most[2] // pw))
         )
     if (
-        min(((most[0] // pt - (f // pt) >= 0) * (most[1] // ph - (h // ph) >= 0) * (most[2] // pw - (w //
-        pw) >= 0) * has_places + 1 - has_places for f, h, w in zip(f_, h_, w_)), default=1) < 1
+        any(not (not has_places or most[0] // pt - (f // pt) >= 0 and most[1] // ph - (h // ph) >= 0 and
+        most[2] // pw - (w // pw) >= 0) for f, h, w in zip(f_, h_, w_))
     ):
         raise ValueError(
             "the batch does not fit the model: the class takes latents within {0} x {1} x {2} patches"

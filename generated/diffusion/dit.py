@@ -64,7 +64,7 @@ def moments(sizes: Sizes, *, latent: Sequence[Any]) -> Moments:
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((h // p == w // p) for h, w in zip(h_, w_)), default=1) < 1:
+    if any(h // p != w // p for h, w in zip(h_, w_)):
         raise ValueError("the batch does not fit the model: the class takes squares of patches")
     return Moments(
         n=len(h_), img=sum((h // p) * (w // p) for h, w in zip(h_, w_)),

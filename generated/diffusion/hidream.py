@@ -84,12 +84,9 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt_t5: Sequence[int], pr
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((h % p == 0) * (w % p == 0) for h, w in zip(h_, w_)), default=1) < 1:
+    if any(h % p != 0 or w % p != 0 for h, w in zip(h_, w_)):
         raise ValueError("the batch does not fit the model: the class takes sides that {0} divides".format(p))
-    if (
-        min((((most[0] * most[1]) // (p**2) - (h // p) * (w // p) >= 0) + (h == w) - ((most[0] * most[1]) //
-        (p**2) - (h // p) * (w // p) >= 0) * (h == w) for h, w in zip(h_, w_)), default=1) < 1
-    ):
+    if any((most[0] * most[1]) // (p**2) - (h // p) * (w // p) < 0 and h != w for h, w in zip(h_, w_)):
         raise ValueError(
             "the batch does not fit the model: the class takes at most {0} patches that are no square"
             .format((most[0] * most[1]) // (p**2))

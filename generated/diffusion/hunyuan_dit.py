@@ -89,9 +89,9 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int], promp
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((y == N) for y in y_), default=1) < 1:
+    if any(y != N for y in y_):
         raise ValueError("the batch does not fit the model: the class takes {0} tokens of the prompt".format(N))
-    if min(((z == M) for z in z_), default=1) < 1:
+    if any(z != M for z in z_):
         raise ValueError(
             "the batch does not fit the model: the class takes {0} tokens of the prompt for T5"
             .format(M)

@@ -85,7 +85,7 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int]) -> Mo
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if f_ and not (max(y_, default=0) >= 1):
+    if f_ and max(y_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the prompt")
     return Moments(
         n=len(f_), y=sum(y_), yy=sum(y**2 for y in y_),

@@ -103,7 +103,7 @@ def moments(
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if f_ and not (max(y_, default=0) >= 1):
+    if f_ and max(y_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the prompt")
     return Moments(
         n=len(f_), g=sum(g_), k=sum(k_), y=sum(y_), gg=sum(g**2 for g in g_), gk=sum(g * k for g, k in zip(g_, k_)),

@@ -72,9 +72,9 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int]) -> Mo
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((f == frames) + (f == 1) - (f == frames) * (f == 1) for f in f_), default=1) < 1:
+    if any(f != frames and f != 1 for f in f_):
         raise ValueError("the batch does not fit the model: the class takes 1 or {0} frames".format(frames))
-    if f_ and not (max(y_, default=0) >= 1):
+    if f_ and max(y_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the prompt")
     return Moments(
         n=len(f_), y=sum(y_), fy=sum(f * y for f, y in zip(f_, y_)),

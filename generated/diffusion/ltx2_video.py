@@ -97,14 +97,14 @@ def moments(
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((t == x) + (t == 1) - (t == x) * (t == 1) for t, x in zip(t_, x_)), default=1) < 1:
+    if any(t != x and t != 1 for t, x in zip(t_, x_)):
         raise ValueError("the batch does not fit the model: the class takes one timestep, or one per token")
-    if min(((s == u) + (s == 1) - (s == u) * (s == 1) for s, u in zip(s_, u_)), default=1) < 1:
+    if any(s != u and s != 1 for s, u in zip(s_, u_)):
         raise ValueError(
             "the batch does not fit the model: the class takes one timestep of the audio, or one per token of"
             " it"
         )
-    if x_ and not (max(y_, default=0) >= 1):
+    if x_ and max(y_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the prompt")
     return Moments(
         n=len(x_), s=sum(s_), t=sum(t_), u=sum(u_), x=sum(x_), y=sum(y_), uu=sum(u**2 for u in u_),

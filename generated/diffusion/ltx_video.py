@@ -65,9 +65,9 @@ def moments(*, latent: Sequence[int], prompt: Sequence[int], time: Any = None) -
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((t == x) + (t == 1) - (t == x) * (t == 1) for t, x in zip(t_, x_)), default=1) < 1:
+    if any(t != x and t != 1 for t, x in zip(t_, x_)):
         raise ValueError("the batch does not fit the model: the class takes one timestep, or one per token")
-    if x_ and not (max(y_, default=0) >= 1):
+    if x_ and max(y_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the prompt")
     return Moments(len(x_), sum(t_), sum(x_), sum(y_), sum(x**2 for x in x_), sum(x * y for x, y in zip(x_, y_)))
 

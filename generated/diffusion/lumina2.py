@@ -103,19 +103,19 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int]) -> Mo
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((h >= 1) * (w >= 1) for h, w in zip(h_, w_)), default=1) < 1:
+    if any(h < 1 or w < 1 for h, w in zip(h_, w_)):
         raise ValueError("the batch does not fit the model: the class takes at least 1 row and column")
-    if min(((most[0] - y >= 1) for y in y_), default=1) < 1:
+    if any(most[0] - y < 1 for y in y_):
         raise ValueError(
             "the batch does not fit the model: the class takes at most {0} tokens of the prompt"
             .format(most[0] - 1)
         )
-    if min(((most[1] - (h // p) >= 0) * (most[2] - (w // p) >= 0) for h, w in zip(h_, w_)), default=1) < 1:
+    if any(most[1] - (h // p) < 0 or most[2] - (w // p) < 0 for h, w in zip(h_, w_)):
         raise ValueError(
             "the batch does not fit the model: the class takes latents within {0} x {1} patches"
             .format(most[1], most[2])
         )
-    if h_ and not (max(y_, default=0) >= 1):
+    if h_ and max(y_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the prompt")
     return Moments(
         n=len(h_), hhww=sum(_exact(h**2 * w**2, p**4) for h, w in zip(h_, w_)),

@@ -74,9 +74,9 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int]) -> Mo
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((f >= 1) * (h >= 1) * (w >= 1) for f, h, w in zip(f_, h_, w_)), default=1) < 1:
+    if any(f < 1 or h < 1 or w < 1 for f, h, w in zip(f_, h_, w_)):
         raise ValueError("the batch does not fit the model: the class takes at least 1 frame, row and column")
-    if min(((h % p == 0) * (w % p == 0) for h, w in zip(h_, w_)), default=1) < 1:
+    if any(h % p != 0 or w % p != 0 for h, w in zip(h_, w_)):
         raise ValueError("the batch does not fit the model: the class takes sides that {0} divides".format(p))
     longest_f = max(f_, default=0)
     longest_h = max(h_, default=0)

@@ -57,9 +57,9 @@ def moments(*, latent: Sequence[int], prompt: Sequence[int]) -> Moments:
     """The sums of a batch; latent: x, prompt: y per item of samples. Under torch give padded lengths."""
     (x_,) = _columns("latent", latent)
     (y_,) = _columns("prompt", prompt, 1, len(x_))
-    if x_ and not (max(x_, default=0) >= 1):
+    if x_ and max(x_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of a latent")
-    if x_ and not (max(y_, default=0) >= 1):
+    if x_ and max(y_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of a prompt")
     return Moments(
         n=len(x_), x=sum(x_), y=sum(y_), xx=sum(x**2 for x in x_), xy=sum(x * y for x, y in zip(x_, y_)),

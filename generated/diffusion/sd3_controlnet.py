@@ -67,7 +67,7 @@ def moments(sizes: Sizes, *, latent: Sequence[Any], prompt: Sequence[int]) -> Mo
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((most - (h // p) >= 0) * (most - (w // p) >= 0) for h, w in zip(h_, w_)), default=1) < 1:
+    if any(most - (h // p) < 0 or most - (w // p) < 0 for h, w in zip(h_, w_)):
         raise ValueError(
             "the batch does not fit the model: the class takes sides of at most {0} patches"
             .format(most)

@@ -92,16 +92,14 @@ def moments(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
     if (
-        min((has_I * (places == 2 * x) * has_places * (k == 2) + has_I * has_places * (k + x == 0) * (k ==
-        1) + has_I * (k + x == 0) + has_I * (k == 1) + 1 - has_I * (places == 2 * x) * has_places * (k + x
-        == 0) * (k == 2) - has_I * has_places * (k == 1) - has_I * (k + x == 0) * (k == 1) - has_I for x, k
-        in zip(x_, k_)), default=1) < 1
+        any(not (not has_I or k + x == 0 or not has_places and k == 1 or places == 2 * x and has_places and
+        k == 2) for x, k in zip(x_, k_))
     ):
         raise ValueError(
             "the batch does not fit the model: the class takes one image, or with 'pos_embed_seq_len' two "
             "that have as many tokens together"
         )
-    if min(((t == f // pt) + (t == 1) - (t == f // pt) * (t == 1) for t, f in zip(t_, f_)), default=1) < 1:
+    if any(t != f // pt and t != 1 for t, f in zip(t_, f_)):
         raise ValueError(
             "the batch does not fit the model: the class takes one timestep for a sample, or one for each "
             "frame of patches"

@@ -90,7 +90,7 @@ def moments(*, images: Sequence[Any]) -> Moments:
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((h % 8 == 0) * (w % 8 == 0) for h, w in zip(h_, w_)), default=1) < 1:
+    if any(h % 8 != 0 or w % 8 != 0 for h, w in zip(h_, w_)):
         raise ValueError("the batch does not fit the model: the class takes sides that {0} divides".format(8))
     return Moments(
         n=len(h_),

@@ -103,7 +103,7 @@ def moments(
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min((has_g * (q == 1) + (q == 0) - has_g * (q == 0) for q in q_), default=1) < 1:
+    if any(not has_g and q != 0 or has_g and q != 1 for q in q_):
         raise ValueError(
             "the batch does not fit the model: the class takes one vector of 'timestep_cond' for a sample if "
             "there is 'time_cond_proj_dim', else none"

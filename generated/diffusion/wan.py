@@ -90,19 +90,14 @@ def moments(
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if (
-        min(((t == (f // pt) * (h // ph) * (w // pw)) + (t == 1) - (t == (f // pt) * (h // ph) * (w // pw))
-        * (t == 1) for t, f, h, w in zip(t_, f_, h_, w_)), default=1) < 1
-    ):
+    if any(t != (f // pt) * (h // ph) * (w // pw) and t != 1 for t, f, h, w in zip(t_, f_, h_, w_)):
         raise ValueError(
             "the batch does not fit the model: the class takes one timestep for a sample, or one for each "
             "token"
         )
     if (
-        min((has_I * (places == 2 * x) * has_places * (k == 2) + has_I * has_places * (k + x == 0) * (k ==
-        1) + has_I * (k + x == 0) + has_I * (k == 1) + 1 - has_I * (places == 2 * x) * has_places * (k + x
-        == 0) * (k == 2) - has_I * has_places * (k == 1) - has_I * (k + x == 0) * (k == 1) - has_I for x, k
-        in zip(x_, k_)), default=1) < 1
+        any(not (not has_I or k + x == 0 or not has_places and k == 1 or places == 2 * x and has_places and
+        k == 2) for x, k in zip(x_, k_))
     ):
         raise ValueError(
             "the batch does not fit the model: the class takes one image, or with 'pos_embed_seq_len' two "

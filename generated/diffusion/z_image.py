@@ -102,15 +102,15 @@ def moments(*, latent: Sequence[Any], prompt: Sequence[int]) -> Moments:
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((f >= 1) for f in f_), default=1) < 1:
+    if any(f < 1 for f in f_):
         raise ValueError("the batch does not fit the model: the class takes at least 1 frame")
-    if min(((h % 2 == 0) * (w % 2 == 0) for h, w in zip(h_, w_)), default=1) < 1:
+    if any(h % 2 != 0 or w % 2 != 0 for h, w in zip(h_, w_)):
         raise ValueError(
             "the batch does not fit the model: the class takes sides that {0} divides, and frames that {1} "
             "divides"
             .format(2, 1)
         )
-    if f_ and not (max(y_, default=0) >= 1):
+    if f_ and max(y_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the prompt")
     longest_img = max((-(-(f * (h // 2) * (w // 2)) // 32) for f, h, w in zip(f_, h_, w_)), default=0)
     longest_img_plus_txt = (max((-(-(f * (h // 2) * (w // 2)) // 32) - (-y // 32) for f, h, w, y in zip(f_, h_, w_,

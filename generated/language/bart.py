@@ -67,19 +67,19 @@ def moments(sizes: Sizes, *, source: Sequence[int], target: Sequence[int]) -> Mo
     X = sizes.max_position_embeddings
     (x_,) = _columns("source", source)
     (y_,) = _columns("target", target, 1, len(x_))
-    if min(((X - x >= 0) for x in x_), default=1) < 1:
+    if any(X - x < 0 for x in x_):
         raise ValueError(
             "the batch does not fit the model: the class takes at most {0} tokens of the source"
             .format(X)
         )
-    if min(((X - y >= 0) for y in y_), default=1) < 1:
+    if any(X - y < 0 for y in y_):
         raise ValueError(
             "the batch does not fit the model: the class takes at most {0} tokens of the target"
             .format(X)
         )
-    if x_ and not (max(x_, default=0) >= 1):
+    if x_ and max(x_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the source")
-    if x_ and not (max(y_, default=0) >= 1):
+    if x_ and max(y_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the target")
     return Moments(
         n=len(x_), x=sum(x_), y=sum(y_), xx=sum(x**2 for x in x_), xy=sum(x * y for x, y in zip(x_, y_)),

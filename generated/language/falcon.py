@@ -68,21 +68,18 @@ class Moments(NamedTuple):
     xx: int  # sum of x**2 over samples
 
 
-# fmt: off
 def moments(sizes: Sizes, *, text: Sequence[int]) -> Moments:
     """The sums of a batch; text: x per item of samples. Under torch give padded lengths."""
     new, alibi = sizes.new_decoder_architecture, sizes.alibi
     x_ = [index(x) for x in text]
     if min(x_, default=0) < 0:
         raise ValueError("'text' has a negative length")
-    if (
-        x_ and not alibi * new + alibi * (max(x_, default=0) >= 1) + new * (max(x_, default=0) >= 1) + 1 -
-        alibi * new * (max(x_, default=0) >= 1) - alibi - new
-    ):
+    if x_ and not (max(x_, default=0) >= 1 or not alibi and not new):
         raise ValueError("the batch does not fit the model: the class takes at least 1 token")
     return Moments(len(x_), sum(x_), sum(x**2 for x in x_))
 
 
+# fmt: off
 def parameters(sizes: Sizes, regime: str = "full") -> tuple[int, int]:
     """Elements of all parameters, and of those that train."""
     L, D, H, K = sizes.num_hidden_layers, sizes.hidden_size, sizes.num_attention_heads, sizes.num_kv_heads

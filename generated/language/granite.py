@@ -57,7 +57,7 @@ def moments(*, text: Sequence[int]) -> Moments:
     x_ = [index(x) for x in text]
     if min(x_, default=0) < 0:
         raise ValueError("'text' has a negative length")
-    if x_ and not (max(x_, default=0) >= 1):
+    if x_ and max(x_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token")
     return Moments(len(x_), sum(x_), sum(x**2 for x in x_))
 

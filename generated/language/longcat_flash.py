@@ -67,7 +67,7 @@ def moments(sizes: Sizes, *, text: Sequence[int]) -> Moments:
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if x_ and not (max(x_, default=0) >= 1):
+    if x_ and max(x_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token")
     return Moments(len(x_), sum((E * top * x) // (E + Z) for x in x_), sum(x_), sum(x**2 for x in x_))
 

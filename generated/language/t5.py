@@ -70,9 +70,9 @@ def moments(*, source: Sequence[int], target: Sequence[int]) -> Moments:
     """The sums of a batch; source: x, target: y per item of samples. Under torch give padded lengths."""
     (x_,) = _columns("source", source)
     (y_,) = _columns("target", target, 1, len(x_))
-    if x_ and not (max(x_, default=0) >= 1):
+    if x_ and max(x_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the source")
-    if x_ and not (max(y_, default=0) >= 1):
+    if x_ and max(y_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token of the target")
     return Moments(
         n=len(x_), x=sum(x_), y=sum(y_), xx=sum(x**2 for x in x_), xy=sum(x * y for x, y in zip(x_, y_)),

@@ -88,11 +88,11 @@ def moments(sizes: Sizes, *, text: Sequence[int] | None = None, images: Sequence
         raise ValueError(
             "an item of images is too short for the model, or does not divide as the model divides it"
         )
-    if min(((X - x >= 0) for x in x_), default=1) < 1:
+    if any(X - x < 0 for x in x_):
         raise ValueError("the batch does not fit the model: the class takes texts of at most {0} tokens".format(X))
-    if min(((h == S) * (w == S) for h, w in zip(h_, w_)), default=1) < 1:
+    if any(h != S or w != S for h, w in zip(h_, w_)):
         raise ValueError("the batch does not fit the model: the class takes images of {0} x {1}".format(S, S))
-    if x_ and not (max(x_, default=0) >= 1):
+    if x_ and max(x_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token")
     n_images = len(h_)
     n = len(x_)

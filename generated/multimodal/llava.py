@@ -100,14 +100,11 @@ def moments(sizes: Sizes, *, text: Sequence[int], images: Sequence[Any]) -> Mome
         raise ValueError(
             "an item of images is too short for the model, or does not divide as the model divides it"
         )
-    if min(((h == S) * (w == S) for h, w in zip(h_, w_)), default=1) < 1:
+    if any(h != S or w != S for h, w in zip(h_, w_)):
         raise ValueError("the batch does not fit the model: the class takes images of {0} x {1}".format(S, S))
-    if x_ and not (max(x_, default=0) >= 1):
+    if x_ and max(x_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token")
-    if (
-        h_ and x_ and not (sum(x_) - sum((h // p) * (w // p) + (strategy == "full") for h, w in zip(h_, w_))
-        >= 0)
-    ):
+    if h_ and x_ and sum(x_) - sum((h // p) * (w // p) + (strategy == "full") for h, w in zip(h_, w_)) < 0:
         raise ValueError(
             "the batch does not fit the model: the class takes at least {0} tokens, those of the images"
             .format(sum((h // p) * (w // p) + (strategy == "full") for h, w in zip(h_, w_)))

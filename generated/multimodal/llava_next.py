@@ -101,9 +101,9 @@ def moments(sizes: Sizes, *, text: Sequence[int], images: Sequence[Any]) -> Mome
         raise ValueError(
             "an item of images is too short for the model, or does not divide as the model divides it"
         )
-    if min(((h == S) * (w == S) for h, w in zip(h_, w_)), default=1) < 1:
+    if any(h != S or w != S for h, w in zip(h_, w_)):
         raise ValueError("the batch does not fit the model: the class takes images of {0} x {1}".format(S, S))
-    if x_ and not (max(x_, default=0) >= 1):
+    if x_ and max(x_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token")
     return Moments(
         n=len(x_), x=sum(x_), xx=sum(x**2 for x in x_), n_images=len(t_), t=sum(t_),

@@ -128,9 +128,9 @@ def moments(sizes: Sizes, *, text: Sequence[int], images: Sequence[Any] | None =
         raise ValueError(
             "an item of images is too short for the model, or does not divide as the model divides it"
         )
-    if x_ and not (max(x_, default=0) >= 1):
+    if x_ and max(x_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token")
-    if t_ and x_ and not (sum(x_) - sum((t * h * w) // (s**2) for t, h, w in zip(t_, h_, w_)) >= 0):
+    if t_ and x_ and sum(x_) - sum((t * h * w) // (s**2) for t, h, w in zip(t_, h_, w_)) < 0:
         raise ValueError(
             "the batch does not fit the model: the class takes at least {0} tokens, those of the images"
             .format(sum((t * h * w) // (s**2) for t, h, w in zip(t_, h_, w_)))

@@ -72,7 +72,7 @@ def moments(sizes: Sizes, *, images: Sequence[Any]) -> Moments:
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min((((h // p) * (w // p) == (S // p) ** 2) for h, w in zip(h_, w_)), default=1) < 1:
+    if any((h // p) * (w // p) != (S // p) ** 2 for h, w in zip(h_, w_)):
         raise ValueError(
             "the batch does not fit the model: the class takes images of {0} x {1} pixels, or as many patches"
             .format(S, S)

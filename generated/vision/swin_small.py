@@ -132,19 +132,13 @@ def moments(sizes: Sizes, *, images: Sequence[Any]) -> Moments:
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if (
-        min(((-(-h // (8 * ph)) - M >= 0) * (-(-w // (8 * pw)) - M >= 0) for h, w in zip(h_, w_)),
-        default=1) < 1
-    ):
+    if any(-(-h // (8 * ph)) - M < 0 or -(-w // (8 * pw)) - M < 0 for h, w in zip(h_, w_)):
         raise ValueError(
             "the batch does not fit the model: the class takes at least {0} x {1} pixels, a window at every "
             "stage"
             .format(8 * ph * M + 1 - 8 * ph, 8 * pw * M + 1 - 8 * pw)
         )
-    if (
-        min((((-(-h // ph)) * (-(-w // pw)) == places) * placed + 1 - placed for h, w in zip(h_, w_)),
-        default=1) < 1
-    ):
+    if any((-(-h // ph)) * (-(-w // pw)) != places and placed for h, w in zip(h_, w_)):
         raise ValueError("the batch does not fit the model: the class takes images of {0} patches".format(places))
     return Moments(
         n=len(h_),

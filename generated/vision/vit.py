@@ -65,7 +65,7 @@ def moments(sizes: Sizes, *, images: Sequence[Any]) -> Moments:
         raise ValueError(
             "an item of samples is too short for the model, or does not divide as the model divides it"
         )
-    if min(((h == S) * (w == S) for h, w in zip(h_, w_)), default=1) < 1:
+    if any(h != S or w != S for h, w in zip(h_, w_)):
         raise ValueError("the batch does not fit the model: the class takes images of {0} x {1}".format(S, S))
     return Moments(
         n=len(h_), patches=sum((h // p) * (w // p) for h, w in zip(h_, w_)),

@@ -1,1 +1,1 @@
-"""Questions about models: how batches, models and conventions differ, how costs grow, what fits a budget. Prints nothing."""
+"""Analysis of costs: differences between models and conventions, growth, budgets. Prints nothing."""

@@ -1,4 +1,4 @@
-"""The baseline that a spec names: where it is, whether it compares, and what the model costs beside it."""
+"""Finds the baseline that a spec names, validates it, and compares the model with it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from symflops.support.findings import Diagnostic, Source, SpecError, SymflopsErr
 
 
 def against(model: Model, program: Program | None = None) -> Against | None:
-    """What a page says of a model beside its baseline; arguments and errors as of :func:`compared`."""
+    """Comparison of a model with its baseline, as pages print it; arguments as :func:`compared`."""
     found = compared(model, REGIME, CONVENTION, program)
     return found.told() if found else None
 
 
 def compared(model: Model, regime: str, convention: str, program: Program | None = None) -> Comparison | None:
-    """A model at its defaults and its baseline; None if its spec names none, or a size has no default.
+    """Comparison of a model at default sizes with its baseline; None without a baseline or a default.
 
-    ``program`` is that of the defaults, if it is at hand.
+    ``program`` is the program derived at the defaults, if it already exists.
 
     Raises:
-        SymflopsError: there is no such spec, it has no such field or stream, or it takes none of the lengths.
+        SymflopsError: the baseline spec is missing, lacks a named field or stream, or accepts none of the lengths.
     """
     if model.spec.baseline is None:
         return None
@@ -33,10 +33,10 @@ def compared(model: Model, regime: str, convention: str, program: Program | None
 
 
 def check(model: Model) -> None:
-    """Compare a model with its baseline, if it has one.
+    """Check that a model can be compared with its baseline, if it has one.
 
     Raises:
-        SpecError: that is not possible.
+        SpecError: the comparison fails.
     """
     try:
         against(model)
@@ -50,16 +50,16 @@ def check(model: Model) -> None:
 
 
 def sources_of(model: Model) -> tuple[Source, ...]:
-    """What the pages of a model are made from: its own sources, and those of its baseline."""
+    """Source files of a model's pages: its own spec files and those of its baseline."""
     base = baseline_of(model).spec.sources if model.spec.baseline else ()
     return (*model.spec.sources, *base)
 
 
 def baseline_of(model: Model) -> Model:
-    """The baseline of a model that has one.
+    """Load the baseline that a model names.
 
     Raises:
-        SpecError: there is no such spec.
+        SpecError: no spec has that name.
     """
     assert model.spec.baseline is not None
     name = model.spec.baseline.name
@@ -71,10 +71,10 @@ def baseline_of(model: Model) -> Model:
 
 
 def misnamed(own: Side, base: Model, spec: BaselineSpec) -> None:
-    """Look for fields, streams and lengths that nothing has.
+    """Refuse names in a baseline entry that match no field, stream or length.
 
     Raises:
-        SpecError: with each of them.
+        SpecError: lists every unknown name.
     """
     lengths = [name for stream in own.program.streams for name in stream.variables]
     keys = [key for size in base.spec.sizes for key in size.keys]

@@ -1,4 +1,4 @@
-"""A comparison of a model with its baseline: figures, the difference by cause, and what both cost over a length."""
+"""Compares a model with its baseline: figures, difference by cause, and costs over lengths."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from symflops.support.findings import Diagnostic, SpecError, SymflopsError
 
 REGIME, CONVENTION = "full", "symflops"
 LENGTHS, SIDES = tuple(2**power for power in range(6, 21)), tuple(2**power for power in range(3, 11))
-"""The lengths of a comparison: along one axis, and along each of several."""
+"""Lengths at which both models are evaluated: for a stream with one axis, and per axis for one with several."""
 HERE = (8192, 256)
-"""The length of the figures, along one axis and along each of several."""
+"""Length at which figures are reported: for a stream with one axis, and per axis for one with several."""
 FINE, MOST = 1024, 64
-"""A crossing is found to this part of the length before it, or to so many if a model takes no length between."""
+"""Relative resolution of a crossing (1/``FINE`` of the length), and the largest step if the models skip lengths."""
 
 
 class Side(Subject):
-    """A model that is at hand, as the subject of a question."""
+    """A loaded model as a :class:`Subject`; it uses ``program`` if that has the regime and convention."""
 
     def __init__(
         self, model: Model, config: Mapping[str, Any], regime: str, convention: str, program: Program | None = None
@@ -51,19 +51,19 @@ class Side(Subject):
         super().__init__(model.spec.name, config, regime, convention)
 
     def derivation(self, config: Mapping[str, Any]) -> Derived:
-        """The closed forms of a config, from the program that is at hand if it has them."""
+        """The closed forms for ``config``: from the given program if the config is empty, else derived."""
         asked, program = (self.regime, self.convention), self.stored if not config else None
         if program and any((case.regime, case.convention) == asked for case in program.cases):
             return Derived(program, program.case(*asked))
         return self.model.derive(*asked, config)
 
     def of_config(self, config: Mapping[str, Any]) -> Side:
-        """The same model with another config."""
+        """The same model, regime and convention with another config."""
         return Side(self.model, config, self.regime, self.convention)
 
 
 class Comparison:
-    """A model and its baseline, at batches of one item whose first length grows."""
+    """A model and its baseline on batches of one item, as the model's first free length grows."""
 
     def __init__(self, own: Side, base: Model, spec: BaselineSpec) -> None:
         self.own, self.model, self.spec = own, base, spec
@@ -85,7 +85,7 @@ class Comparison:
         self.costs = cache(self.costs_at)
 
     def config(self) -> dict[str, Any]:
-        """The config of the baseline: formulas of the spec, else this model's values of the same fields."""
+        """The baseline's config: values from the spec's formulas, else this model's values of the same fields."""
         here = {key: size.name.text for size in self.own.model.spec.sizes for key in size.keys}
         found: dict[str, Any] = {}
         for size in self.model.spec.sizes:
@@ -98,7 +98,7 @@ class Comparison:
         return found
 
     def value(self, formula: Expression, lengths: Mapping[str, int]) -> Any:
-        """The value of a formula of the spec."""
+        """Evaluate a formula of the baseline entry at the default sizes and at ``lengths``."""
         try:
             found = python_value(evaluate(formula, {name: known(value) for name, value in {**self.sizes, **lengths}.items()}))
         except UnknownSizeError as error:
@@ -107,7 +107,7 @@ class Comparison:
         return list(whole) if isinstance(whole, tuple) else whole
 
     def formula(self, formula: Expression) -> Formula | None:
-        """A formula of the spec in letters; None if a condition or a list decides what it is."""
+        """A formula of the baseline entry in this model's letters; None if it branches or yields a list."""
         letters: dict[str, Any] = {name: known(value) for name, value in self.sizes.items()}
         numbers = [name for name, value in self.sizes.items() if type(value) is int]
         letters |= {name: Symbol(name, integer=True, nonnegative=True) for name in (*numbers, *self.typical)}
@@ -120,18 +120,18 @@ class Comparison:
     # batches
 
     def lengths(self, length: int) -> dict[str, int]:
-        """All lengths of this model, with a value for the one that grows."""
+        """Every length of this model, with ``length`` for the one that grows and dependents derived from it."""
         found = self.typical | {self.letter: length}
         for name, formula in self.spec.lengths:
             found[name.text] = self.value(formula, found)
         return found
 
     def batch(self, lengths: Mapping[str, int]) -> dict[str, Any]:
-        """This model's batch."""
+        """This model's batch of one item per stream at ``lengths``."""
         return batch_of(self.own.program, lengths)
 
     def baseline_batch(self, lengths: Mapping[str, int]) -> dict[str, Any]:
-        """The baseline's batch: formulas of the spec, else this model's entries of streams of the same name."""
+        """The baseline's batch: from the spec's formulas, else this model's entries for streams of that name."""
         program = self.base.program
         found = batch_of(program, typical_lengths(program))
         here = self.batch(lengths)
@@ -139,7 +139,7 @@ class Comparison:
         return found | {name: [self.value(formula, lengths)] for name, formula in self.given.items()}
 
     def costs_at(self, length: int) -> tuple[int, int] | None:
-        """FLOPs of a step of both; None if one of them does not take the length."""
+        """FLOPs of one step of (this model, baseline); None if either rejects the length."""
         try:
             lengths = self.lengths(length)
             sides = (self.own.estimator, self.batch(lengths)), (self.base.estimator, self.baseline_batch(lengths))
@@ -153,7 +153,7 @@ class Comparison:
     # letters
 
     def meaning(self, lengths: Mapping[str, int]) -> Meaning:
-        """The baseline's batch, and its letters in those of this model; a letter that is left out is a number."""
+        """The baseline's batch, and its letters as formulas of this model's letters where one exists."""
         found: dict[str, Formula | None] = {}
         here = {key: size.name.text for size in self.own.model.spec.sizes for key in size.keys}
         for field in self.base.program.fields:
@@ -170,7 +170,7 @@ class Comparison:
         return Meaning(self.baseline_batch(lengths), {name: formula for name, formula in found.items() if formula})
 
     def lengths_of(self, stream: StreamInfo) -> dict[str, Formula | None]:
-        """The lengths of a stream of the baseline as formulas of this model's lengths."""
+        """Lengths of one baseline stream as formulas of this model's lengths, by axis."""
         here = {one.name: one.variables for one in self.own.program.streams}
         typical = typical_lengths(self.base.program)
         if stream.name in self.given:
@@ -182,7 +182,7 @@ class Comparison:
         return {name: numeral(typical[name]) for name in stream.variables}
 
     def along(self) -> Iterator[tuple[str, Formula]]:
-        """The lengths that grow with the first one, as formulas."""
+        """Lengths that depend on the growing one: name and formula."""
         for name, text in self.spec.lengths:
             formula = self.formula(text)
             if formula:
@@ -192,10 +192,10 @@ class Comparison:
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
-        """Both costs over the length, as far as both models take it.
+        """Both costs at each tested length that both models accept.
 
         Raises:
-            SymflopsError: they take none of the lengths.
+            SymflopsError: the models share no valid length.
         """
         lengths = SIDES if self.wide else LENGTHS
         found = tuple(Point(length, *costs) for length in lengths if (costs := self.costs(length)))
@@ -206,11 +206,11 @@ class Comparison:
 
     @property
     def here(self) -> int:
-        """The length of figures."""
+        """The length at which figures are reported: the tested one closest to ``HERE``."""
         return min((point.length for point in self.points), key=lambda length: abs(length - HERE[self.wide]))
 
     def difference(self) -> Difference:
-        """The difference at the length of figures: this model less the baseline."""
+        """This model minus the baseline, at the length ``here``."""
         lengths = self.lengths(self.here)
         found = Pair(self.own, self.base, self.batch(lengths), self.meaning(lengths)).difference()
         causes = (
@@ -220,7 +220,7 @@ class Comparison:
         return Difference(found.second, found.first, terms, tuple(causes))
 
     def told(self) -> Against:
-        """What a page says."""
+        """The whole comparison as the record that pages print."""
         found, spec = self.difference(), self.spec
         config, batch, lengths = (
             tuple((name.text, formula.text) for name, formula in some) for some in (spec.config, spec.batch, spec.lengths)
@@ -234,7 +234,7 @@ class Comparison:
         )  # fmt: skip
 
     def negative(self, change: Change) -> Change:
-        """A difference the other way round, for one item: of that a statistic is the length itself."""
+        """Negate a difference, for a batch of one item, where each statistic equals the item's own length."""
         alone = {statistic.name: statistic.formula for statistic in self.own.program.statistics}
         found: dict[Formula, tuple[Moment, Poly]] = {}
         for moment, formula in change:
@@ -245,12 +245,12 @@ class Comparison:
         return tuple((moment, writer.shortest(poly)) for moment, poly in found.values() if poly)
 
     def crossings(self) -> Iterator[Crossing]:
-        """Where this model begins to cost less than the baseline, or as much and more."""
+        """Lengths at which this model becomes cheaper than the baseline, or stops being cheaper."""
         turns = [(one, two) for one, two in pairwise(self.points) if (one.own < one.base) != (two.own < two.base)]
         yield from (Crossing(self.between(one.length, two.length), two.own < two.base) for one, two in turns)
 
     def between(self, low: int, high: int) -> int:
-        """The first length after ``low`` with the sign of ``high``, on a grid of lengths that both models take."""
+        """Bisect for the first grid length after ``low`` where the same model is cheaper as at ``high``."""
         step = max(1, low // FINE)
         while step < MOST and self.costs(low + step) is None:
             step *= 2
@@ -263,11 +263,11 @@ class Comparison:
         return grid[last]
 
     def less(self, length: int) -> bool | None:
-        """Whether this model costs less at a length."""
+        """Whether this model costs less than the baseline at ``length``; None if either rejects it."""
         costs = self.costs(length)
         return costs[0] < costs[1] if costs else None
 
 
 def batch_of(program: Program, lengths: Mapping[str, int]) -> dict[str, Any]:
-    """One item per stream, of some lengths."""
+    """A batch of one item per stream with the given lengths."""
     return as_batch(program.streams, lengths) | {stream.name: 1 for stream in program.streams if stream.counts}

@@ -1,4 +1,4 @@
-"""One model and batch under several regimes or conventions: a row of figures for each."""
+"""Compares regimes or conventions on one model and batch: a row of FLOPs for each."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from symflops.evaluate.interpreted import InterpretedEstimator
 
 USUAL = ("full", "lora", "checkpointed")
-"""The regimes that are compared if none is named."""
+"""Regimes to compare if none is named."""
 UNFIT = ("unmatched-pattern", "bad-recompute", "bad-adapter")
-"""Findings about a regime that does not fit a model: nothing in it is adapted, or recomputed."""
+"""Diagnostics that mean a regime does not fit a model: it adapts or recomputes no module."""
 
 
 def compare(
@@ -27,7 +27,7 @@ def compare(
     conventions: Sequence[str] = (),
     config: Any = None,
 ) -> list[dict[str, Any]]:
-    """A row of figures per regime, or per convention, as plain data: pandas and polars take the list as it is.
+    """One row of figures per regime or convention: a list of dicts, ready for pandas or polars.
 
     Args:
         model: As :func:`symflops.explain` takes it.
@@ -52,9 +52,9 @@ def compare(
 
 
 def under(make: Callable[[str], InterpretedEstimator], regimes: Sequence[str] = ()) -> dict[str, InterpretedEstimator]:
-    """Estimators by regime; if none is named, under the ``USUAL`` ones that fit the model.
+    """Estimators by regime name; by default one for each of ``USUAL`` that fits the model.
 
-    A stored program has all of these that fit; others are tried.
+    A stored program lists every usual regime that fits; for other programs each one is tried.
 
     Raises:
         SymflopsError: the model is not valid, or a named regime does not fit it.
@@ -77,7 +77,7 @@ def under(make: Callable[[str], InterpretedEstimator], regimes: Sequence[str] = 
 
 
 def regimes_in(text: str) -> list[str]:
-    """The regimes of a list: separated by ``;``, else by those commas that do not separate the changes of one regime.
+    """Split a list of regimes at ``;``, else at commas that are not inside one regime's options.
 
     >>> regimes_in("full,lora:r=16,targets=*.q_proj,checkpointed")
     ['full', 'lora:r=16,targets=*.q_proj', 'checkpointed']
@@ -97,7 +97,7 @@ def regimes_in(text: str) -> list[str]:
 def by_regime(
     models: Mapping[str, InterpretedEstimator], full: InterpretedEstimator, batch: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """A row per regime; ``to_full`` and ``to_three_forward`` are ratios of executed work to that of full training."""
+    """One row per regime, with executed FLOPs relative to full training and to three forward passes."""
     rows, base = [figures(name, model, batch) for name, model in models.items()], figures("full", full, batch)
     for row in rows:
         executed = row["total"] + row["recomputed"]
@@ -107,7 +107,7 @@ def by_regime(
 
 
 def by_convention(models: Mapping[str, InterpretedEstimator], batch: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A row per convention; ``ratio`` is that to the first one."""
+    """One row per convention; ``ratio`` is its total over the first row's total."""
     rows = []
     for name, model in models.items():
         found = figures("", model, batch)
@@ -117,7 +117,7 @@ def by_convention(models: Mapping[str, InterpretedEstimator], batch: Mapping[str
 
 
 def figures(name: str, model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, Any]:
-    """The work of one step under a regime, in the unit of the convention."""
+    """Forward, backward, recomputed and total work of one step, in the convention's unit."""
     m = model.moments(**batch)
     return {
         "regime": name,

@@ -1,4 +1,4 @@
-"""What a corpus costs: the sums over a table of lengths that models need, and the FLOPs that follow from them.
+"""Prices a corpus: sums over a table of lengths, and the FLOPs that follow from them.
 
 FLOPs are linear in moments, so one scan of a table prices every model, convention and regime.
 """
@@ -23,7 +23,7 @@ KINDS = ("forward", "backward", "recomputed", "total")
 
 
 def columns_in(text: str) -> dict[str, tuple[str, ...]]:
-    """The columns of each stream.
+    """Parse the ``--columns`` option: stream -> its columns.
 
     >>> columns_in("text=n_tokens; images=t,h,w")
     {'text': ('n_tokens',), 'images': ('t', 'h', 'w')}
@@ -41,10 +41,10 @@ def columns_in(text: str) -> dict[str, tuple[str, ...]]:
 
 
 class Priced:
-    """A model whose FLOPs are priced from sums over a table.
+    """Prices a model's FLOPs from sums over the rows of a table.
 
     Raises:
-        BatchError: the model lacks a stream, or a stream lacks a column; or moments are no sums over items.
+        BatchError: the model lacks a stream, a stream lacks a column, or moments are not sums over items.
     """
 
     def __init__(self, model: InterpretedEstimator, columns: Mapping[str, Sequence[str]]) -> None:
@@ -66,11 +66,11 @@ class Priced:
         if not self.sets:
             raise BatchError(f"'{model.name}' has no stream among {', '.join(columns)}")
         self.rows = Rows(tuple(self.sets.values()), tuple(self._conditions(self.sets)) if len(self.sets) > 1 else ())
-        counted = Total(self.rows, self.rows.sets[0], ONE)  # a model without work over rows has their number, too
+        counted = Total(self.rows, self.rows.sets[0], ONE)  # the row count, needed even if no work depends on rows
         self.totals = (counted, *(found for found in self._totals if found is not None))
 
     def _stream(self, name: str, axes: Sequence[str], absent: int) -> None:
-        """Put columns, or the length of a stream that is left out, in place of the axes of a stream."""
+        """Map a stream's axes to columns, or to the default length if the stream is omitted."""
         given = self.columns.get(name)
         if given is None and not self.model.streams[name]:
             raise BatchError(f"'{self.model.name}' needs the stream '{name}': --columns '{name}={','.join(axes) or 'count'}'")
@@ -85,12 +85,12 @@ class Priced:
         return tuple(dict.fromkeys(c for name, _, _ in self.model.sets[items] for c in self.columns.get(name, ())))
 
     def _counted(self, items: str) -> Formula:
-        """How many items of a set a row has: one, or as many as a stream without lengths says."""
+        """The number of items per row: one, or the count column of a stream without lengths."""
         counts = [Sym(self.columns[name][0]) for name, axes, _ in self.model.sets[items] if not axes and name in self.columns]
         return counts[0] if counts else ONE
 
     def _items(self, items: str) -> Items | None:
-        """The items of a set that the model can run; None if no column has any."""
+        """An index set's columns and the conditions for valid items; None if no column belongs to it."""
         own = self._of_set(items)
         if not own:
             return None
@@ -104,7 +104,7 @@ class Priced:
         return Items(own, tuple(dict.fromkeys(one for one in conditions if not is_sure(one))))
 
     def _conditions(self, sets: Collection[str]) -> Iterator[Bracket]:
-        """The conditions on a batch of one row that read exactly these index sets."""
+        """Batch conditions, for a batch of one row, that read exactly these index sets."""
         stored, settling = self.model.stored, self._settling()
         for row in stored.conditions:
             if {one["items"] for one in row["statistics"]} == set(sets):
@@ -120,7 +120,7 @@ class Priced:
 
     @cached_property
     def _totals(self) -> list[Total | None]:
-        """The sum of each moment; None if it is of no row."""
+        """The SQL sum for each moment; None if the table has no items for it."""
         settling = self._settling()
 
         def total(items: str, formula: int) -> Total:
@@ -129,10 +129,10 @@ class Priced:
         return [total(row["items"], row["formula"]) if row["items"] in self.sets else None for row in self._moments]
 
     def moments(self, row: Mapping[str, Any]) -> Moments:
-        """The moments of the rows that a result sums up, and of no step.
+        """Moments from a result row of the query; moments without a sum over rows are 0.
 
         Raises:
-            SymflopsError: the result lacks a sum, or has it as a float.
+            SymflopsError: a sum is missing from the result, or is not a whole number.
         """
         values: list[Any] = []
         for total in self._totals:
@@ -146,20 +146,20 @@ class Priced:
         return Moments(names, tuple(values), tuple(values), (), model.padded_sums)
 
     def left_out(self, row: Mapping[str, Any]) -> int:
-        """The rows that the model cannot run, of a result that is together."""
+        """The number of table rows that the model cannot run, from a result row over the whole table."""
         return int(row["n_rows"]) - int(row[self.rows.count])
 
     def per_step(self) -> int:
-        """FLOPs of each step, whatever its batch."""
+        """FLOPs of each step that do not depend on the batch."""
         pairs = zip(self._moments, self.model.coefficients["total"], strict=True)
         sizes, formulas = self.model.sizes, self.model.stored.formulas
         return int(sum(cost * formulas.settled(row["formula"], sizes) for row, cost in pairs if row["items"] == ONCE and cost))
 
     def terms(self) -> list[tuple[Total, int]]:
-        """The cost of each sum, both passes together.
+        """FLOPs per unit of each SQL sum, forward plus backward.
 
         Raises:
-            SymflopsError: the convention counts parts of a FLOP.
+            SymflopsError: the convention counts fractions of a FLOP.
         """
         found = []
         for total, cost in zip(self._totals, self.model.coefficients["total"], strict=True):
@@ -170,14 +170,14 @@ class Priced:
         return found
 
     def figures(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """FLOPs and tokens of the rows that a result sums up."""
+        """FLOPs by pass, tokens and FLOPs per token, from a result row of the query."""
         m = self.moments(row)
         found = {kind: getattr(self.model, kind)(m) for kind in KINDS}
         tokens = tokens_of(self.model.stored, self.model.regime, self.model.sizes, m)
         return found | {"tokens": tokens, "flops_per_token": per_token(found["total"], tokens)}
 
     def described(self) -> dict[str, Any]:
-        """The model as an estimate describes it."""
+        """Spec, regime, convention, parameters, notes and evidence, as in an estimate."""
         model = self.model
         notes = list(model.notes(self.columns))
         if self.per_step():
@@ -199,15 +199,15 @@ def is_sure(one: Bracket) -> bool:
 
 
 def all_totals(models: Iterable[Priced]) -> list[Total]:
-    """The sums of several models, each once."""
+    """SQL sums of several models without duplicates."""
     return list(dict.fromkeys(total for model in models for total in model.totals))
 
 
 def summed_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The rows of groups as one row: sums add; the number of all rows is the same in each.
+    """Add up the result rows of all groups into one; ``n_rows`` is the same in each and is kept.
 
     Raises:
-        SymflopsError: there is no row, or a sum is no whole number.
+        SymflopsError: ``rows`` is empty, or a sum is not a whole number.
     """
     if not rows:
         raise SymflopsError("the models can run no row of the table")

@@ -1,4 +1,4 @@
-"""Why two models cost differently: sizes of one are changed to those of the other one by one, then modules are compared."""
+"""Attributes a cost difference between two models: to sizes, changed one by one, then to modules."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Key = tuple[str, Hashable, str]
 
 
 def decided(subject: Subject, numbers: Sequence[str]) -> Program:
-    """A program with its conditions decided, and with numbers for some of its sizes."""
+    """The subject's program with conditions resolved and the sizes in ``numbers`` replaced by values."""
     program, sizes = subject.program.counting([subject.derived.case.convention]), subject.estimator.sizes
     return specialise(program, {field.letter: sizes[field.letter] for field in program.fields}, numbers)
 
 
 def renamed(program: Program, first: Program, names: Mapping[str, str]) -> Program:
-    """A program with the letters of a first one where they mean the same, else with another letter if the first has it."""
+    """``program`` with letters of ``first`` where both mean the same; other clashing letters get ``_2``."""
     back = {other: letter for letter, other in names.items()}
     lengths = {stream.name: stream.variables for stream in first.streams}
     for stream in program.streams:
@@ -52,9 +52,9 @@ def renamed(program: Program, first: Program, names: Mapping[str, str]) -> Progr
 
 
 def meant(program: Program, first: Program, letters: Mapping[str, Formula | None]) -> Program:
-    """A program with formulas in place of its letters, and of the sizes that are derived from them.
+    """``program`` with its letters, and sizes derived from them, replaced by formulas.
 
-    A size that the first program derives by the same formula has its letter.
+    A size that ``first`` derives by the same formula gets the letter of ``first``.
     """
     known, derived = dict(letters), {one.formula: Sym(one.letter) for one in first.definitions}
     for one in program.definitions:
@@ -65,20 +65,20 @@ def meant(program: Program, first: Program, letters: Mapping[str, Formula | None
 
 
 def in_place(part: Any, letters: Mapping[str, Formula | None]) -> Any:
-    """A formula, or what has formulas, with others in place of letters."""
+    """Substitute formulas for letters in a formula or in any record of formulas."""
     return Rewriting(lambda formula: letters.get(formula.name) if isinstance(formula, Sym) else None)(part)
 
 
 def lengths_of(program: Program) -> frozenset[str]:
-    """The letters of lengths: batch variables, and statistics of the batch."""
+    """Letters of a program that stand for lengths: batch variables and batch statistics."""
     found = {name for stream in program.streams for name in stream.variables}
     return frozenset(found | {statistic.name for statistic in program.statistics})
 
 
 class Work:
-    """The closed forms of a specialised program, and of its modules, multiplied out, by what their moments are.
+    """Expanded closed forms of a specialised program and of its modules, keyed by moment.
 
-    If formulas may stand in place of ``lengths``, moments are multiplied out, too.
+    Moments are expanded too if ``lengths`` are given, because formulas may replace these letters.
     """
 
     def __init__(self, program: Program, subject: Subject, lengths: Collection[str] = ()) -> None:
@@ -88,12 +88,12 @@ class Work:
         self.moments: dict[Key, Moment] = {}
 
     def letters(self) -> Iterator[str]:
-        """The letters of the closed forms, in order."""
+        """Letters of the forward closed form, in order of occurrence."""
         for _, formula in self.case.forward:
             yield from symbols(formula)
 
     def forms(self, work: str, module: str | None) -> dict[Key, Poly]:
-        """The coefficient of each moment, forward or backward, of all or of one module."""
+        """Coefficient of each moment in one pass, for the whole model or for one module."""
         found: dict[Key, Poly] = {}
         for place, formula in getattr(self.case, work) if module is None else self.lines(work, module):
             for key, factor in self.parts(place):
@@ -101,7 +101,7 @@ class Work:
         return found
 
     def parts(self, place: int) -> Iterator[tuple[Key, Poly]]:
-        """A moment as sums of products of lengths, each with its factor."""
+        """Split a moment into products of lengths, each with its factor."""
         moment = self.program.moments[place]
         named = replace(moment, name=self.program.sum_name(place, self.case.convention))
         if not self.lengths:
@@ -117,7 +117,7 @@ class Work:
             yield part, factor
 
     def lines(self, work: str, module: str) -> Iterator[tuple[int, Formula]]:
-        """The terms of the lines of a module."""
+        """(moment position, coefficient) of each term of a module in one pass."""
         program, convention = self.program, self.case.convention
         for line in program.regime(self.case.regime).under(convention):
             if line.module == module and (line.seen or program.row(convention).unseen):
@@ -127,14 +127,14 @@ class Work:
 
 
 class Forms:
-    """The difference of the closed forms of two models."""
+    """Differences between the closed forms of two models."""
 
     def __init__(self, one: Work, two: Work) -> None:
         self.one, self.two = one, two
         self.writer = Writer([*one.letters(), *two.letters()])
 
     def change(self, work: str = "forward", module: str | None = None) -> Change:
-        """The second less the first, of all or of one module."""
+        """The second closed form minus the first, for the whole model or for one module."""
         before, after = (each.forms(work, module) for each in (self.one, self.two))
         changes = {key: after.get(key, Poly({})) - before.get(key, Poly({})) for key in dict.fromkeys([*before, *after])}
         moments = self.two.moments | self.one.moments
@@ -153,14 +153,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What the second model of a pair gets, in terms of the first: its batch, and its letters as formulas."""
+    """A pair's second model in terms of the first: its batch, and its letters as formulas."""
 
     batch: Batch
     letters: Mapping[str, Formula]
 
 
 class Pair:
-    """Two models at one batch, or at two that ``meaning`` relates."""
+    """Two models on the same batch, or on two batches that ``meaning`` relates."""
 
     def __init__(self, first: Subject, second: Subject, batch: Batch, meaning: Meaning | None = None) -> None:
         self.first, self.second, self.batch, self.meaning = first, second, batch, meaning
@@ -168,10 +168,10 @@ class Pair:
         self.letters = shared(first.program, second.program)
 
     def difference(self) -> Difference:
-        """The difference, cause by cause.
+        """The second model minus the first, by cause.
 
         Raises:
-            SymflopsError: one of the models does not take the batch.
+            SymflopsError: one of the models rejects its batch.
         """
         one, two = figures(self.first.estimator, self.batch), figures(self.second.estimator, self.other)
         middle, sizes = (self.first, []) if self.meaning else self.changed()
@@ -182,7 +182,7 @@ class Pair:
     # sizes
 
     def changed(self) -> tuple[Subject, list[Cause]]:
-        """The first model with the second one's sizes, as far as it takes them, and what each of them makes."""
+        """The first model with every size of the second that it accepts, and the cost change from each size."""
         one, two = self.first.estimator.sizes, self.second.estimator.sizes
         here, causes, waiting = self.first, list[Cause](), list[str]()
         for letter, other in self.letters.items():
@@ -202,7 +202,7 @@ class Pair:
         return here, causes
 
     def moved(self, here: Subject, values: Mapping[str, Any]) -> Subject | None:
-        """A model with other values of some sizes; None if it does not take them."""
+        """``here`` with new values for some sizes; None if the model rejects them."""
         config = here.with_size(*next(iter(values.items())))
         for letter, value in values.items():
             put(config, here.program.keys[letter], list(value) if isinstance(value, tuple) else value)
@@ -216,7 +216,7 @@ class Pair:
     # modules
 
     def modules(self, middle: Subject) -> Iterator[Cause]:
-        """What modules of the second model do other than those of the first with its sizes, the largest difference first."""
+        """Causes by module, largest first: the second model against the first with the second's sizes."""
         done = [by_module(middle.estimator, self.batch), by_module(self.second.estimator, self.other)]
         forms, found = self.forms(middle, self.second), []
         for name in dict.fromkeys([*done[0], *done[1]]):
@@ -231,14 +231,14 @@ class Pair:
     # formulas
 
     def forms(self, here: Subject, there: Subject, letters: Sequence[str] = ()) -> Forms:
-        """The difference of closed forms in sizes that both share; sizes that differ are numbers."""
+        """Closed forms of both models in their shared sizes; sizes that differ become numbers."""
         one, two = self.works(here, there, letters)
         counts = {field.letter for field in here.program.fields if field.kind == "count"}
-        closed = counts & (set(one.letters()) ^ set(two.letters()))  # one of the two has a number in its place
+        closed = counts & (set(one.letters()) ^ set(two.letters()))  # a count that only one form keeps symbolic
         return Forms(*(self.works(here, there, (*letters, *closed)) if closed else (one, two)))
 
     def works(self, here: Subject, there: Subject, letters: Sequence[str]) -> tuple[Work, Work]:
-        """The work of two models, with numbers for ``letters`` of the first one and for what differs."""
+        """Closed forms of two models, with numbers for ``letters`` and for sizes that differ."""
         names = shared(here.program, there.program)
         sizes = here.estimator.sizes, there.estimator.sizes
         if there is self.second and self.meaning:
@@ -258,32 +258,32 @@ NOTHING = Figures(0, 0, 0)
 
 
 def shared(one: Program, two: Program) -> dict[str, str]:
-    """The letters of sizes that two programs read from the same field of a config."""
+    """Letters of ``one`` -> letters of ``two`` for sizes read from the same config field."""
     fields = {key: letter for letter, keys in reversed(list(two.keys.items())) for key in keys}
     found = ((letter, next((fields[key] for key in keys if key in fields), None)) for letter, keys in one.keys.items())
     return {letter: other for letter, other in found if other is not None}
 
 
 def same(one: Any, two: Any) -> bool:
-    """Whether two values of sizes are the same; what has no value is like nothing."""
+    """Whether two sizes have equal values of one type; a size without a value equals nothing."""
     return type(one) is type(two) and isinstance(one, (int, str, tuple, Fraction, type(None))) and bool(one == two)
 
 
 def value_text(value: Any) -> str:
-    """A value of a size; of a long list its length."""
+    """The text of a size's value; a list of more than four entries is shown by its length."""
     if isinstance(value, tuple):
         return f"{len(value)} entries" if len(value) > 4 else str(list(value))
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def figures(model: InterpretedEstimator, batch: Batch) -> Figures:
-    """The figures of one step."""
+    """Parameters, forward and backward FLOPs of one step on ``batch``."""
     m = model.moments(**batch)
     return Figures(model.parameters, model.forward(m), model.backward(m))
 
 
 def by_module(model: InterpretedEstimator, batch: Batch) -> dict[str, Figures]:
-    """The figures of each module."""
+    """Parameters, forward and backward FLOPs of one step, by module path."""
     found: dict[str, list[int]] = {}
     for name, flops in model.by_module(model.moments(**batch)).items():
         found[name] = [0, flops.forward, flops.backward]

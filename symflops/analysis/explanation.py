@@ -1,6 +1,6 @@
-"""Where the FLOPs of a model go: its modules, the roles of their work, and the closed form, of an interpreted estimator.
+"""Breaks a model's FLOPs down by module and role, and writes out the closed form.
 
-Everything is read from the program that the estimator interprets, so explaining imports no more than estimating.
+All data comes from the program that the estimator interprets, so explaining imports no more than estimating.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ PASSES = ("forward", "backward", "recomputed")
 
 
 def default_batch(model: InterpretedEstimator) -> dict[str, Any]:
-    """One item per stream, of typical lengths that the model can run."""
+    """A batch of one item per stream, with typical lengths that the model accepts."""
     streams = model.stored.streams
     lengths = typical_lengths(streams, rests_of(model.stored, model.sizes), model.taken)
     return as_batch(streams, lengths) | {stream.name: 1 for stream in streams if stream.counts}
 
 
 class Explanation:
-    """Where the FLOPs of a step of a model go.
+    """Breakdown of one training step's FLOPs by module, with the closed form.
 
     Attributes:
-        rows: A row per module, outer ones before those in them, as plain data: pandas and polars take the list as it is.
-        batch: The batch that was given, or one item of typical lengths per stream.
-        known: What is known of the sizes, and folded into the closed form; None for the form of all models.
+        rows: One dict per module, parents before children, ready for pandas or polars.
+        batch: The given batch, or one item of typical lengths per stream.
+        known: Values of sizes that are folded into the closed form; None keeps every size symbolic.
     """
 
     def __init__(self, model: InterpretedEstimator, batch: Mapping[str, Any] | None = None, known: Known | None = None) -> None:
@@ -55,12 +55,12 @@ class Explanation:
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """A row per module: its path and ``depth``, ``parameters``, the FLOPs of each pass, ``total`` and ``share``."""
+        """A row per module: path, ``depth``, ``parameters``, FLOPs of each pass, ``total`` and ``share``."""
         root = tree_of(self.model, self.model.moments(**self.batch))
         return list(rows_of(root, root.total))
 
     def top(self, most: int) -> list[dict[str, Any]]:
-        """A row for the whole, and one for each of the ``most`` modules that do most work themselves, the first one first."""
+        """A row for the whole model, then the ``most`` modules with the most work of their own, largest first."""
         root = largest(self.model, self.model.moments(**self.batch), most)
         return list(rows_of(root, root.total))
 
@@ -71,7 +71,7 @@ class Explanation:
 
     @property
     def roles(self) -> list[dict[str, Any]]:
-        """The modules that conventions may count apart, by role and by region; what the spec leaves open is inferred."""
+        """Modules by role and region, which conventions may treat apart; ``inferred`` if the spec names none."""
         document, found = self._document, dict[tuple[str, bool], dict[str, None]]()
         for position in self.model.stored.lines(self.model.regime, self.model.convention):
             module, shared, *_ = line_of(document, document["all_lines"][position])
@@ -84,7 +84,7 @@ class Explanation:
 
     @property
     def closed_form(self) -> dict[str, dict[str, str]]:
-        """The closed form of each pass as moment -> coefficient."""
+        """The closed form of each pass: moment -> coefficient."""
         if self._folded is not None:
             return self._folded[0]
         case = next(
@@ -96,7 +96,7 @@ class Explanation:
 
     @cached_property
     def _folded(self) -> tuple[dict[str, dict[str, str]], list[dict[str, str]], list[str]] | None:
-        """The closed forms, their letters and the values of other sizes, with what is known put in; None if nothing is."""
+        """(closed forms with known sizes folded in, their letters, the folded values); None without any."""
         if not self.known:
             return None
         from symflops.library.assumed_sizes import forms_of, symbols_of
@@ -106,7 +106,7 @@ class Explanation:
         return forms_of(program, case), *symbols_of(program, case)
 
     def _moment(self, position: int) -> str:
-        """The name of a moment as the convention counts it: of padded lengths or of real ones."""
+        """The name of a moment: the one for padded lengths if the convention counts padding."""
         row = self.model.stored.moments[position]
         padded = self.model.stored.of_convention("lengths", self.model.convention) == PADDED and not row.get("side")
         lengths = self.model.stored.formulas.letters(row["formula"])
@@ -114,7 +114,7 @@ class Explanation:
 
     @property
     def symbols(self) -> list[dict[str, str]]:
-        """The letters of the closed form: sizes with their config field and meaning, derived ones with their formula."""
+        """Letters of the closed form: sizes with config field and meaning, derived sizes with their formula."""
         if self._folded is not None:
             return self._folded[1]
         sizes = [{"letter": row["letter"], "field": row["attribute"], "doc": row["doc"]} for row in self._document["fields"]]
@@ -123,22 +123,22 @@ class Explanation:
 
     @property
     def folded(self) -> list[str]:
-        """The sizes that are known, and that the closed forms no longer have, each with its value."""
+        """Known sizes that are folded into the closed forms, each with its value."""
         return [] if self._folded is None else self._folded[2]
 
     @property
     def sums(self) -> dict[str, str]:
-        """The moments of the closed form, each with what it sums over."""
+        """Moments of the closed form -> the index set that each one sums over."""
         return {name: row["items"] for name, row in self._named if row["items"] != ONCE}
 
     @property
     def of_batch(self) -> dict[str, str]:
-        """The amounts of the closed form that a batch has once, each as a formula."""
+        """Moments that occur once per batch -> their formulas."""
         return {name: self._printer.text(row["formula"]) for name, row in self._named if row["items"] == ONCE}
 
     @property
     def _named(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """The moments of the closed form."""
+        """Name and program row of each moment in the closed form."""
         named = {name for form in self.closed_form.values() for name in form}
         places = self.model.stored.places(self.model.convention)
         rows = [(self._moment(place), self.model.stored.moments[place]) for place in places]
@@ -155,7 +155,7 @@ class Explanation:
         return f"<Explanation of '{found['spec']}': {told}, {len(self.rows)} modules>"
 
     def _repr_html_(self) -> str:
-        """The modules that do work as notebooks show them, with exact numbers."""
+        """HTML table for notebooks: the modules that do work, with exact numbers."""
         found, unit = self.estimate, NAMES[self.estimate["unit"]]
         rows = [row for row in self.rows if row["total"] or not row["depth"]]
         cells = [
@@ -178,14 +178,14 @@ def explain(
     convention: str | None = None,
     config: Any = None,
 ) -> Explanation:
-    """Where the FLOPs of a step of a model go, module by module.
+    """Break down the FLOPs of one training step by module.
 
     Args:
         model: The name of a spec, a class, a variant or a published model; a path of a spec, a config or a folder with one;
-            a config; an estimator; or what :func:`symflops.load` returns.
+            a config; an estimator; or the result of :func:`symflops.load`.
         batch: Per stream one entry per item; by default one item of typical lengths.
-        regime: What trains; by default ``full``, or what it is for an estimator.
-        convention: What counts; by default ``symflops``, or what it is for an estimator.
+        regime: What trains; by default ``full``, or the estimator's own regime.
+        convention: What counts; by default ``symflops``, or the estimator's own convention.
         config: The config of a model that is named.
 
     Raises:

@@ -1,4 +1,4 @@
-"""How the cost of a model grows: where attention overtakes, what one more token, layer or expert costs, FLOPs per token."""
+"""Growth of a model's cost: attention crossovers, one more token or layer, FLOPs per token."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from symflops.ir.program import Program
 from symflops.support.errors import SymflopsError
 
 MOST_STEP = 64
-"""A length that the model takes only every so many values is not looked for any further."""
+"""Largest gap between two valid lengths that the search bridges."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overtaking:
-    """From which length on attention costs at least as much as all else, in one pass.
+    """The length from which attention costs at least as much as everything else, in one pass.
 
-    ``known`` says whether the letters of the closed form of ``crossover`` have values; ``root`` is its value.
-    ``assumed`` is what must hold of lengths; ``refused`` says why the class takes no item of the first whole length.
+    ``known`` says whether every letter in the closed form of ``crossover`` has a value; ``root`` is its numeric value.
+    ``assumed`` are conditions on lengths; ``refused`` says why the class rejects an item of the first whole length.
     """
 
     streams: tuple[str, ...]
@@ -44,7 +44,10 @@ class Overtaking:
 
 @dataclass(frozen=True, slots=True)
 class OneMore:
-    """What ``step`` more of a size or of a length cost: parameters and FLOPs, and the forward FLOPs per moment as formulas."""
+    """Parameters and FLOPs added by raising a size or length by ``step``.
+
+    ``formulas`` holds the added forward FLOPs as a formula for each moment.
+    """
 
     name: str
     kind: str
@@ -57,7 +60,7 @@ class OneMore:
 
 
 class Growth:
-    """The growth of one model at one batch."""
+    """Growth analysis of one model on one batch."""
 
     def __init__(self, subject: Subject, batch: Batch) -> None:
         self.subject, self.batch = subject, dict(batch)
@@ -65,13 +68,13 @@ class Growth:
 
     @property
     def program(self) -> Program:
-        """The program with its conditions decided."""
+        """The program with every condition on the config resolved."""
         return self.decided.program
 
-    # where attention overtakes
+    # attention crossovers
 
     def overtakings(self) -> Iterator[Overtaking]:
-        """The crossovers of all lengths, forward and in both passes."""
+        """Attention crossovers for every length, forward and for both passes."""
         subject, sizes = self.subject, default_sizes(self.program)
         told = analysis(self.program, subject.regime, subject.convention, sizes)
         known = {**(sizes or {}), **dict(told.lengths)}
@@ -83,7 +86,7 @@ class Growth:
                     yield Overtaking(grown.unknown.streams, letter, found, *root(found, known), grown.assumed, refused)
 
     def refusal(self, letter: str, value: int | None) -> str:
-        """Why the class takes no item of a length that its conditions limit; empty if it takes one."""
+        """Why the class rejects an item of length ``value``; empty if it accepts one."""
         model = self.subject.estimator
         if value is None or letter not in model.taken or not self.batch:
             return ""
@@ -93,10 +96,10 @@ class Growth:
             return str(error)
         return ""
 
-    # one more
+    # cost of one more
 
     def tokens(self) -> Iterator[OneMore]:
-        """What one more token in the first item of each stream costs."""
+        """Cost of one more token in the first item of each stream, per axis."""
         subject, model = self.subject, self.subject.estimator
         here = model.moments(**self.batch)
         for stream in subject.program.streams:
@@ -115,7 +118,7 @@ class Growth:
                     break
 
     def sizes(self) -> Iterator[OneMore]:
-        """What one more of each size costs, layers first; those that change nothing are left out."""
+        """Cost of raising each size by one, layer counts first; sizes without effect are omitted."""
         subject, model = self.subject, self.subject.estimator
         fields = {field.letter: field for field in subject.program.fields}
         for letter in sorted(subject.numbers(), key=lambda letter: fields[letter].kind != "count"):
@@ -132,7 +135,7 @@ class Growth:
                 yield OneMore(fields[letter].keys[0], fields[letter].kind, now, 1, *more, formulas)
 
     def formulas(self, letter: str, here: Any, forward: int) -> tuple[tuple[str, Formula], ...]:
-        """The difference of the forward closed form, per moment; empty if conditions on the size turn at this value."""
+        """Change of the forward closed form by moment; empty if the size changes more than coefficients."""
         program, case = self.program, self.decided.case
         names = [one.letter for one in program.definitions if letter in set(symbols(one.formula))]
         if names or letter in set().union(*(moment.sizes for moment in program.moments)):
@@ -152,25 +155,25 @@ class Growth:
     # over a length
 
     def over(self, stream: str = "") -> tuple[Sweep, list[PerToken]]:
-        """FLOPs per token of both passes, over the length of the items of a stream."""
+        """FLOPs per token, forward plus backward, as the items of a stream grow."""
         grown, subject, model = sweep(self.batch, stream), self.subject, self.subject.estimator
         step = Step(subject.program, model.sizes, self.batch, subject.derived.case, model.stored)
         return grown, list(grown_steps(step, grown))
 
 
 def one_more(letter: str) -> Rule:
-    """A rule that puts a size plus 1 in place of it."""
+    """A rewrite rule that replaces a size by itself plus 1."""
     rules: dict[Formula, Poly] = {Sym(letter): Poly.atom(Sym(letter)) + Poly.constant(1)}
     return rules.get
 
 
 def root(found: Crossover, sizes: Mapping[str, Any]) -> tuple[bool, float | None]:
-    """Whether the letters of a crossover have values, and the length at which both cost the same, if there is one."""
+    """Whether every letter of a crossover has a value, and the length at which both sides cost the same."""
     try:
         if found.kind == "quotient":
             return True, float(Fraction(evaluate(found.above, sizes)) / Fraction(evaluate(found.below, sizes)))
         a, b, c = (Fraction(evaluate(part, sizes)) for part in (found.square, found.linear, found.constant))
         inside = b * b - 4 * a * c
         return True, float((-b + Fraction(float(inside) ** 0.5)) / (2 * a)) if a and inside >= 0 else None
-    except (ArithmeticError, LookupError, TypeError, ValueError):  # a length of another stream has no value of its own
+    except (ArithmeticError, LookupError, TypeError, ValueError):  # lengths of other streams have no value
         return False, None

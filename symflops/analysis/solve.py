@@ -1,4 +1,4 @@
-"""Solves for a size, a length or the tokens at a budget of FLOPs, by exact evaluation; and prices a training on tokens."""
+"""Solves for the size, length or tokens that fit a FLOP budget, and prices a training run, exactly."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.support.errors import SymflopsError
 
 MOST_STEP = 512
-"""A size that fits the model only every so many values is not looked for any further."""
+"""Largest gap between two valid values of a size that the search bridges."""
 CHECKED = 16
-"""Points at which the cost is looked at beside those of the search, to see whether it grows throughout."""
+"""Extra points at which the cost is evaluated, to check that it is monotonic."""
 HOUR = 3600
 LARGEST = {"count": 100_000, "number": 10**15 - 1, "length": 10**9}
 
@@ -22,10 +22,11 @@ Cost = Callable[[int], int]
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The value closest to a budget from below: its FLOPs, what is left of the budget, and the next value, which is above it.
+    """The value that comes closest to a budget without exceeding it.
 
-    ``step`` is 1, or how far the values are apart that the model takes. ``grows`` is False if the cost falls as the
-    value rises: then the value is the least that fits. ``throughout`` is False if the cost was seen both to rise and to fall.
+    ``remainder`` is the unspent budget, ``following`` the next valid value, which exceeds it. ``step`` is the distance between
+    valid values. ``grows`` is False if the cost falls as the value rises: then the value is the least that fits.
+    ``throughout`` is False if the cost is not monotonic at the evaluated points.
     """
 
     value: int
@@ -39,10 +40,10 @@ class Solution:
 
 
 def solve(subject: Subject, name: str, budget: int, batch: Batch, tokens: int = 0) -> Solution:
-    """The value of ``name`` at which a step on ``batch``, or a training on ``tokens``, costs at most ``budget``.
+    """Solve for the value of ``name`` at which a step (or training on ``tokens``) fits the budget.
 
     Raises:
-        SymflopsError: nothing has that name, or no value costs about as much.
+        SymflopsError: no size or length has that name, or no value has a cost near the budget.
     """
     if name == "tokens":
         return of_tokens(subject, budget, batch)
@@ -64,7 +65,7 @@ def solve(subject: Subject, name: str, budget: int, batch: Batch, tokens: int = 
 
 
 def of_tokens(subject: Subject, budget: int, batch: Batch) -> Solution:
-    """The tokens of as many whole steps as the budget pays for."""
+    """The number of tokens in as many whole steps as the budget pays for."""
     model = subject.estimator
     each, cost = subject.tokens(model, batch), model.total(model.moments(**batch))
     if not cost:
@@ -76,10 +77,12 @@ def of_tokens(subject: Subject, budget: int, batch: Batch) -> Solution:
 
 
 def search(cost: Cost, budget: int, start: int, most: int, name: str) -> Solution:
-    """The last value whose cost is within the budget, or the first one if the cost falls; on the values that the model takes.
+    """Bisect for the largest valid value within the budget (the smallest if the cost falls).
+
+    ``cost`` raises :class:`SymflopsError` for a value that the model does not take.
 
     Raises:
-        SymflopsError: no value costs about as much as the budget.
+        SymflopsError: no value has a cost near the budget.
     """
     known: dict[int, int] = {}
 
@@ -109,7 +112,7 @@ def search(cost: Cost, budget: int, start: int, most: int, name: str) -> Solutio
 
 
 def lowest(at: Cost, first: int, start: int, step: int) -> int:
-    """The first value from ``first`` on that the model takes, as it does all from there on to ``start``."""
+    """The smallest valid value between ``first`` and ``start``, by bisection: all above it are valid."""
     low, high = first - step, start
     while high - low > step:
         middle = low + (high - low) // step // 2 * step if low >= first else first
@@ -122,10 +125,10 @@ def lowest(at: Cost, first: int, start: int, step: int) -> int:
 
 
 def among(at: Cost, start: int, budget: int, name: str) -> Solution:
-    """The solution among values up to ``start`` where no larger one fits the model, as groups that divide heads.
+    """Solve by trying every value up to ``start``, if no larger one is valid (groups that divide heads).
 
     Raises:
-        SymflopsError: there is no other value, or none costs about as much as the budget.
+        SymflopsError: no other value is valid, or none has a cost near the budget.
     """
     costs: dict[int, int] = {}
     for value in range(1, min(start, MOST_STEP) + 1):
@@ -146,7 +149,7 @@ def among(at: Cost, start: int, budget: int, name: str) -> Solution:
 
 
 def step_of(at: Cost, start: int, most: int) -> int:
-    """How far values are apart that the model takes, from ``start`` on."""
+    """The distance from ``start`` to the next larger value that the model takes."""
     for step in range(1, MOST_STEP + 1):
         if start + step > most:
             break
@@ -159,10 +162,10 @@ def step_of(at: Cost, start: int, most: int) -> int:
 
 
 def bracket(at: Cost, first: int, step: int, most: int, budget: int, name: str) -> tuple[int, int]:
-    """Two values with the budget between their costs.
+    """Two values whose costs lie on either side of the budget.
 
     Raises:
-        SymflopsError: there are none.
+        SymflopsError: no such pair exists.
     """
     low, width = first, step
     within = at(low) <= budget
@@ -182,7 +185,7 @@ def bracket(at: Cost, first: int, step: int, most: int, budget: int, name: str) 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a training on some tokens takes: whole steps, exact FLOPs, and hours of one device."""
+    """Cost of training on a number of tokens: whole steps, exact FLOPs, and hours of one device."""
 
     tokens: int
     steps: int
@@ -193,7 +196,7 @@ class Budget:
 
 
 def budget(subject: Subject, tokens: int, batch: Batch, rate: float, mfu: float) -> Budget:
-    """The cost of training on ``tokens`` in steps like ``batch``, on devices of ``rate`` FLOP/s at ``mfu``.
+    """Price training on ``tokens`` in steps like ``batch``, on devices of ``rate`` FLOP/s at ``mfu``.
 
     Raises:
         SymflopsError: the batch has no tokens, or a figure is out of range.

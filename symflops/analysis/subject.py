@@ -1,4 +1,4 @@
-"""The model that a question is about: one structure after another, each under the same regime and convention."""
+"""Model whose sizes and lengths can be varied; derived estimators are cached."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Batch = Mapping[str, Any]
 
 
 class Subject:
-    """A model of a config, of which sizes and lengths may be varied.
+    """A model and its config, with methods that change one size or one length.
 
     Raises:
-        SymflopsError: there is no such model, regime or convention, or the config does not fit it.
+        SymflopsError: the model, regime or convention is unknown, or the config does not fit.
     """
 
     def __init__(self, spec: str | None, config: Mapping[str, Any] | None, regime: str, convention: str) -> None:
@@ -37,21 +37,21 @@ class Subject:
         self.known: dict[tuple[str, Any], InterpretedEstimator] = {}
 
     def of_config(self, config: Mapping[str, Any]) -> Subject:
-        """The same model with another config."""
+        """The same model, regime and convention with another config."""
         return Subject(self.spec, config, self.regime, self.convention)
 
     def derivation(self, config: Mapping[str, Any]) -> Derived:
-        """The closed forms of a config."""
+        """The closed forms for ``config``, under the regime and convention of this subject."""
         return closed_forms(self.spec, config, self.regime, self.convention)
 
     @property
     def program(self) -> Any:
-        """The program of the config."""
+        """The derived program (IR) for the config."""
         return self.derived.program
 
     @property
     def estimator(self) -> InterpretedEstimator:
-        """The estimator of the config."""
+        """The estimator for the config without changes."""
         return self.at("", None)
 
     def batch(self) -> dict[str, Any]:
@@ -59,16 +59,18 @@ class Subject:
         return default_batch(self.estimator)
 
     def with_size(self, letter: str, value: Any) -> dict[str, Any]:
-        """The config with another value of a size."""
+        """A copy of the config in which the size ``letter`` is ``value``."""
         config = deepcopy(self.config)
         put(config, self.program.keys[letter], value)
         return config
 
     def at(self, letter: str, value: Any) -> InterpretedEstimator:
-        """The estimator of the config with another value of a size.
+        """The estimator with the size ``letter`` set to ``value``; cached. An empty letter changes nothing.
+
+        A size that decides the structure derives the program again.
 
         Raises:
-            SymflopsError: the model takes no such value.
+            SymflopsError: the model does not take the value.
         """
         if (letter, value) not in self.known:
             config = self.with_size(letter, value) if letter else self.config
@@ -78,16 +80,16 @@ class Subject:
         return self.known[letter, value]
 
     def numbers(self) -> list[str]:
-        """The sizes that are numbers, by letter."""
+        """The letters of the sizes that are whole numbers."""
         sizes = self.estimator.sizes
         fields = [field for field in self.program.fields if field.keys and field.kind in ("number", "count")]
         return [field.letter for field in fields if type(sizes[field.letter]) is int]
 
     def variable(self, name: str) -> tuple[str, str]:
-        """What a name says may vary: ``size`` and a letter, or ``length`` and a stream or the axis of one.
+        """Resolve a name to ``("size", letter)`` or to ``("length", axis)``.
 
         Raises:
-            SymflopsError: nothing of that name is a number.
+            SymflopsError: no size or length has this name, several lengths do, or the size is not a number.
         """
         program = self.program
         lengths = {stream.name: stream for stream in program.streams if stream.variables}
@@ -110,10 +112,10 @@ class Subject:
         return "size", letter
 
     def items(self, batch: Batch, axis: str) -> tuple[str, int, list[Any]]:
-        """The stream of an axis, the axis's place in an entry, and the entries of a batch.
+        """The stream that has an axis, the position of the axis in an entry, and the batch's entries.
 
         Raises:
-            SymflopsError: the batch has no such items.
+            SymflopsError: the batch has no items of that stream.
         """
         stream = next(stream for stream in self.program.streams if axis in stream.variables)
         entries = batch.get(stream.name)
@@ -122,7 +124,7 @@ class Subject:
         return stream.name, stream.variables.index(axis), entries
 
     def length(self, batch: Batch, axis: str) -> int:
-        """One length of the first item of a batch."""
+        """The length of the batch's first item along ``axis``."""
         _, place, (entry, *_) = self.items(batch, axis)
         found = entry[place] if isinstance(entry, list) else entry
         if type(found) is not int:
@@ -130,16 +132,16 @@ class Subject:
         return found
 
     def with_length(self, batch: Batch, axis: str, value: int) -> dict[str, Any]:
-        """A batch in which one length of every item is another."""
+        """A copy of ``batch`` in which every item has length ``value`` along ``axis``."""
         name, place, entries = self.items(batch, axis)
         made = [[*entry[:place], value, *entry[place + 1 :]] if isinstance(entry, list) else value for entry in entries]
         return {**batch, name: made}
 
     def tokens(self, model: InterpretedEstimator, batch: Batch) -> int:
-        """The tokens of a batch.
+        """The number of tokens in a batch.
 
         Raises:
-            SymflopsError: the model has none.
+            SymflopsError: the batch has no tokens.
         """
         found = tokens_of(model.stored, model.regime, model.sizes, model.moments(**batch))
         if not found:
@@ -148,7 +150,7 @@ class Subject:
 
 
 def closed_forms(spec: str, config: Mapping[str, Any], regime: str, convention: str) -> Derived:
-    """The closed forms of a config, from the program that an estimate interprets, or from a spec given by its path.
+    """The closed forms for a config: from the stored program, or derived if an argument is a file.
 
     Raises:
         SymflopsError: as :func:`symflops.library.lookup.estimator`.

@@ -19,7 +19,7 @@ class Blocks:
         self.place_entries = place_entries
 
     def place(self, entry: BlockCall, frame: Frame) -> None:
-        """Place one call; a local block sees the sizes of the spec, too."""
+        """Place one block call and bind its results; a local block also sees the sizes of the spec."""
         block, services = entry.block, self.services
         values = Journaled((name.text, ABSENT) for name in block.inputs)
         for name, given in zip(block.inputs, entry.arguments, strict=False):
@@ -39,7 +39,7 @@ class Blocks:
         return services.binder.bind(entry, entry.common, results, frame)
 
     def _parameters(self, entry: BlockCall, values: Journaled[str, Binding], frame: Frame) -> dict[str, Any]:
-        """The names visible in the block; a default may read the parameters before it."""
+        """Names visible in the block, with values; a default may use earlier parameters."""
         evaluator = self.services.evaluator
         names: dict[str, Any] = dict(frame.sizes) if entry.block.local else {}
         for parameter, default in entry.block.parameters:
@@ -50,7 +50,7 @@ class Blocks:
         return names
 
     def _body(self, entry: BlockCall, inner: Frame) -> list[Binding]:
-        """Place the body of a block in the frame of its call; its results."""
+        """Place the body of a block in the frame of its call; return its output bindings."""
         block, surroundings = entry.block, self.services.surroundings
         surroundings.calls.append(Label(entry.span, f"in this call of block '{block.name}'"))
         around, surroundings.ahead = surroundings.ahead, []

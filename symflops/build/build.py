@@ -37,9 +37,9 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence
     """Build the graph of ``spec``.
 
     Args:
-        spec: The spec as it was read.
+        spec: The spec.
         fixed: Known sizes by letter; all others stay symbols.
-        patterns: Those of a regime. If one selects iterations of a repeat, the repeat is cut.
+        patterns: Patterns of a regime. If one selects iterations of a repeat, the repeat is cut.
 
     Raises:
         SpecError: with every finding.
@@ -51,7 +51,7 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence
 
 
 def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> tuple[Graph, Reporter]:
-    """Build the graph of ``spec`` without its faulty entries, and collect the findings about those.
+    """Build the graph of ``spec`` without its faulty entries; return it with the findings about them.
 
     Raises:
         SpecError: sizes or streams are wrong, or there are too many operators.
@@ -88,7 +88,7 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
 
 
 def size_names(spec: Spec, fixed: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of each size in an expression: a symbol, a setting, or the known value that it is fixed to."""
+    """Map each size to its value in expressions: a symbol, a setting, or its fixed value."""
     names: dict[str, Any] = {letter: known(value) for letter, value in spec.constants}
     for size in spec.sizes:
         name = size.name.text
@@ -117,7 +117,7 @@ def cost_symbol(value: Any) -> Expr:
 
 
 def derived_names(spec: Spec, sizes: Mapping[str, Any], definitions: Definitions, report: Reporter) -> dict[str, Any]:
-    """The values of ``sizes`` and derived sizes; a formula keeps its letter and is entered into ``definitions``."""
+    """Map sizes and derived sizes to values; a formula becomes a symbol defined in ``definitions``."""
     names = dict(sizes)
     places, formulas = {name.text: name for name, _ in spec.derived}, {name.text: formula for name, formula in spec.derived}
     for name, expression in spec.derived:
@@ -145,7 +145,7 @@ def _report_duplicate(name: Name, spec: Spec, report: Reporter) -> None:
 
 
 def _derived(name: Name, expression: Expression, names: Mapping[str, Any], report: Reporter) -> Any:
-    """The value of a derived size; after a finding about its formula a plain symbol."""
+    """The value of a derived size; a plain symbol if its formula is faulty, which is reported."""
     try:
         return evaluate(expression, names)
     except SpecError as error:
@@ -155,7 +155,7 @@ def _derived(name: Name, expression: Expression, names: Mapping[str, Any], repor
 
 
 def declare_input(item: InputSpec, frame: Frame, services: Services) -> tuple[str, int, Truth] | None:
-    """Bind the value of one input of the model: its name, its id, and when it is given. None if there is no such value."""
+    """Bind a model input; return (name, value id, condition of presence), or None if it has no value."""
     if item.stream is None:
         return None
     declared, name = services.streams.declared, item.name.text
@@ -182,7 +182,7 @@ def declare_input(item: InputSpec, frame: Frame, services: Services) -> tuple[st
 
 
 def find_outputs(spec: Spec, frame: Frame, services: Services) -> tuple[tuple[str, int], ...]:
-    """The values of the outputs that conditions leave; reports those that no entry binds, or that none is left."""
+    """(name, value id) of each present output; reports unbound outputs, and absence of all outputs."""
     outputs = []
     left_out = [output.text for output in spec.outputs if frame.values.get(output.text) is ABSENT]
     for output in spec.outputs:

@@ -24,7 +24,7 @@ VALUE = re.compile(r"\{([^{}]*)\}")
 
 
 def demand(spec: Spec, name: Name, expression: Expression, frame: Frame, services: Services) -> None:
-    """Demand a condition; ``name`` says what a refusal begins with, or, for a condition on lengths, what the class takes."""
+    """Add a condition to the graph's demands or length limits; ``name`` is the text of a refusal."""
     variables = services.streams.variables
     inside = frame.inside(names=frame.names | variables)
     try:
@@ -32,7 +32,7 @@ def demand(spec: Spec, name: Name, expression: Expression, frame: Frame, service
         if any(symbol in condition.expr.free_symbols for symbol in variables.values()):
             services.graph.limits.append(limit(name, expression, inside, services))
         elif not any(letter in variables for letter, _ in letters(expression)) or condition is not YES:
-            fields = f" ({', '.join(fields_read(spec, expression))})" if condition is NO else ""  # else its symbols tell them
+            fields = f" ({', '.join(fields_read(spec, expression))})" if condition is NO else ""  # else its symbols name them
             services.graph.demand(condition, f"{name.text.replace('_', ' ')}: '{expression.text}' does not hold{fields}")
     except SpecError as error:
         for diagnostic in error.diagnostics:
@@ -40,10 +40,10 @@ def demand(spec: Spec, name: Name, expression: Expression, frame: Frame, service
 
 
 def limit(name: Name, expression: Expression, frame: Frame, services: Services) -> Limit:
-    """The condition on lengths of one index set that ``expression`` states.
+    """Convert ``expression`` to a condition on the lengths of one index set.
 
     Raises:
-        SpecError: it compares lengths of several index sets, or its words hold no whole number.
+        SpecError: it compares lengths of several index sets, or braces in ``name`` hold no whole number.
     """
     condition = condition_of(expression, frame, services)
     known = {length.symbol: length.items for length in services.streams.lengths.values()}
@@ -61,18 +61,18 @@ def limit(name: Name, expression: Expression, frame: Frame, services: Services) 
 
 
 def condition_of(expression: Expression, frame: Frame, services: Services) -> Truth:
-    """The condition that ``expression`` states, in which ``longest`` and ``together`` are functions of a batch."""
+    """Evaluate ``expression`` as a condition; ``longest`` and ``together`` reduce over the batch."""
     found = evaluate(expression, frame.names, calls_of(services))
     return found if isinstance(found, Truth) else services.evaluator.condition(expression, frame)
 
 
 def calls_of(services: Services) -> Mapping[str, Callable[..., Any]]:
-    """The functions of a batch."""
+    """The functions ``longest`` and ``together``, which reduce a length over the batch."""
     return {"longest": services.streams.evaluate_longest, "together": services.streams.evaluate_together}
 
 
 def values_in(name: Name, frame: Frame, services: Services) -> Iterator[Expr]:
-    """The whole numbers in braces in the words of a condition."""
+    """Evaluate each expression in braces in ``name`` to a whole number."""
     for text in VALUE.findall(name.text):
         value = symbol_or_value(evaluate(parse_expression(text, name.span), frame.names, calls_of(services)))
         if not (isinstance(value, Expr) and value.is_integer):
@@ -82,7 +82,7 @@ def values_in(name: Name, frame: Frame, services: Services) -> Iterator[Expr]:
 
 
 def fields_read(spec: Spec, expression: Expression) -> list[str]:
-    """The fields of a config that an expression reads, through derived sizes too."""
+    """Config fields that an expression depends on, directly or through derived sizes."""
     formulas = {name.text: formula for name, formula in spec.derived}
     keys = {size.name.text: size.keys[0] for size in spec.sizes}
     found: dict[str, None] = {}

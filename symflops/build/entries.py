@@ -1,4 +1,4 @@
-"""Places entries in a region, under their conditions; a finding about one does not hide those about the next."""
+"""Places entries in a region, under their conditions; after a faulty entry the next ones are still checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from symflops.support.findings import Diagnostic, SpecError
 
 
 class EntryPlacer:
-    """Places entries of all kinds; those with a body get :meth:`place` for it."""
+    """Places entries of all kinds; :meth:`place` also places the bodies of entries."""
 
     def __init__(self, services: Services) -> None:
         self.services = services
@@ -29,7 +29,7 @@ class EntryPlacer:
         self.experts = Experts(services, self.place)
 
     def place(self, entries: Sequence[Entry], frame: Frame) -> None:
-        """Place entries in order; report those that are faulty."""
+        """Place entries in order; report faulty entries and poison their results."""
         services, ahead = self.services, self.services.surroundings.ahead
         for position, entry in enumerate(entries):
             if services.limit.exceeded or services.report.full:
@@ -46,7 +46,7 @@ class EntryPlacer:
                 ahead.pop()
 
     def _entry(self, entry: Entry, frame: Frame) -> None:
-        """Place one entry, under its condition."""
+        """Place one entry under its ``when`` condition."""
         if isinstance(entry, Faulty):
             return self.services.graph.abandon(entry, frame)
         fields = getattr(entry, "fields", None) or getattr(entry, "common", None) or {}
@@ -57,7 +57,7 @@ class EntryPlacer:
         return self._under(condition, frame, assigned([entry]), lambda inner: self._unconditional(entry, inner))
 
     def _unconditional(self, entry: Entry, frame: Frame) -> None:
-        """Place one entry without its condition, as what its role says."""
+        """Place one entry without its condition, in the region that its role opens."""
         if not isinstance(entry, OperatorEntry):
             frame = frame.as_a(_role_of_several(entry))
         match entry:
@@ -71,7 +71,7 @@ class EntryPlacer:
                 self._group(entry, frame)
 
     def _under(self, condition: Truth, frame: Frame, names: frozenset[str], place: Callable[[Frame], None]) -> None:
-        """Call ``place`` under ``condition``, and join its bindings with those before it."""
+        """Call ``place`` under ``condition``, and join each new binding with the previous one."""
         if condition is YES:
             return place(frame)
         if condition is NO:
@@ -85,7 +85,7 @@ class EntryPlacer:
         return None
 
     def _group(self, entry: Group, frame: Frame) -> None:
-        """Place a group, once without gradients and once with them if a condition decides that."""
+        """Place a group; if ``no_grad`` is conditional, place it once with and once without gradients."""
         without = NO
         if entry.no_grad is not None and not frame.no_grad:
             without = self.services.evaluator.condition(entry.no_grad, frame)
@@ -106,10 +106,10 @@ class EntryPlacer:
 
 
 def _role_of_several(entry: Entry) -> str:
-    """The role of an entry with several operators: a region, or one that its linears and convolutions have.
+    """The role of a block call, repeat or group: a region, or a role for its linears and convolutions.
 
     Raises:
-        SpecError: it is a role of single operators.
+        SpecError: the role is for single operators only.
     """
     role = entry.role if isinstance(entry, (BlockCall, Repeat, Group)) else ""
     if role and ROLES[role].group == "elements":

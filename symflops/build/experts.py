@@ -1,4 +1,4 @@
-"""Places routed experts: copies of every parameter, and rows that go through some of them."""
+"""Places routed experts: every parameter exists once per expert, and each row runs through some of the experts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Experts:
     def place(self, entry: Group, frame: Frame, path: Path) -> None:
         """Run the body on ``choose`` times the rows.
 
-        Each parameter gets a leading dimension of ``experts``, or is that of each module of a list. Inside, ``x`` is the
+        Each parameter gets a leading dimension of ``experts``, or exists in each module of a list. Inside, ``x`` is the
         operand, and the body must bind ``y``. At the end ``y`` is multiplied by the router's ``weights``, which gives the
         router its gradient, and the chosen rows are summed back into those of the operand.
         """
@@ -62,14 +62,14 @@ class Experts:
         return binder.bind(entry, {"to": entry.to}, [Binding(result)], frame)
 
     def _value(self, entry: Group, names: Sequence[Name], frame: Frame) -> Value | None:
-        """The one value of ``names``, or None if a faulty entry should have made it."""
+        """Look up the single value of ``names``; None if a faulty entry should have bound it."""
         if len(names) != 1:
             raise SpecError([Diagnostic("operand-count", "experts take one value", entry.span, "name it under 'from'")])
         binding = self.services.binder.look_up(names[0], frame)
         return None if binding is None else binding.value
 
     def _combine(self, entry: Group, frame: Frame, path: Path, operand: Value, terms: list[Value]) -> Value:
-        """Sum the chosen rows back into those of the operand, weighted by the router if it gives weights."""
+        """Sum the outputs of the chosen experts per row, weighted by the router if it gives weights."""
         if entry.weights is not None:
             spans = EntrySpans(entry.path, entry.span, {"weights": entry.weights.span})
             rows_match(spans.refuse, operand, terms[1], "weights")
@@ -78,7 +78,7 @@ class Experts:
         return result
 
     def _parameters(self, entry: Group, frame: Frame, path: Path, copies: Expr) -> dict[str, Any]:
-        """Where the parameters of the experts are: under one path with a leading dimension, or in the modules of a list."""
+        """Frame fields for the experts' parameters: a leading dimension at one path, or modules of a list."""
         if not entry.listed:
             return {"path": path, "copies": (*frame.copies, copies)}
         index = self.services.graph.index(path, "experts", copies)
@@ -94,7 +94,7 @@ class Experts:
     def _step(
         self, entry: Group, frame: Frame, path: Path, kind: str, values: Sequence[Value], result: Value, role: str = ""
     ) -> None:
-        """Routing, which moves data, or the product with the router's weights."""
+        """Append an operator that routes rows, or that combines them with the router's weights."""
         frame.nodes.append(
             Operator(
                 self.services.graph.number(), kind, path, tuple(value.id for value in values), (result.id,),
@@ -105,7 +105,7 @@ class Experts:
 
 
 def _result(entry: Group, inner: Frame, chosen: Stream) -> Value:
-    """The ``y`` of the body, with one row for each that went in."""
+    """The value ``y`` of the body; its rows must match the experts' input."""
     result = inner.values.get("y", ABSENT)
     if result.value is None or not inner.guard.implies(result.present):
         hint = "name its result with 'to: y'"

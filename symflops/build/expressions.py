@@ -20,7 +20,7 @@ from symflops.support.findings import Diagnostic, SpecError, did_you_mean
 
 
 class Evaluator:
-    """Evaluates expressions and path templates in a frame; ``renamed`` are beginnings of paths from the root."""
+    """Evaluates expressions and path templates; ``renamed`` are (old, new) prefixes of root paths."""
 
     def __init__(self, is_poisoned: Callable[[Binding], bool], renamed: tuple[tuple[str, str], ...] = ()) -> None:
         self.is_poisoned = is_poisoned
@@ -28,7 +28,7 @@ class Evaluator:
         self._constants: dict[Expression, Any] = {}
 
     def value(self, expression: Expression, frame: Frame) -> Any:
-        """The value of ``expression``, without conditions on loop indices."""
+        """Evaluate ``expression`` and resolve conditions on loop indices."""
         if expression in self._constants:
             return self._constants[expression]
         result = evaluate(expression, frame.names, {"width": partial(self.width, frame)})
@@ -40,16 +40,16 @@ class Evaluator:
         return result
 
     def argument(self, expression: Expression, frame: Frame) -> Any:
-        """The value of an argument of a block; it may depend on the index of a loop, as paths and conditions may."""
+        """Evaluate an argument of a block; the result may depend on a loop index."""
         result = evaluate(expression, frame.names, {"width": partial(self.width, frame)})
         return result if is_indexed(result) and is_indexed(frame.decide(result)) else self.value(expression, frame)
 
     def width(self, frame: Frame, walker: Any, node: Any) -> Expr:
-        """``width(v)`` in an expression: the inferred width of a value."""
+        """Evaluate ``width(v)`` in an expression: the inferred width of a value."""
         name = getattr(node.args[0], "id", "") if len(node.args) == 1 else ""
         binding = frame.values.get(name, ABSENT)
         if self.is_poisoned(binding):
-            raise SpecError([])  # what it rests on was reported
+            raise SpecError([])  # its cause was reported
         if binding.value is not None and binding.value.width is not None:
             return binding.value.width
         others = [other for other in frame.values if other != name]
@@ -57,7 +57,7 @@ class Evaluator:
         raise SpecError([Diagnostic("unknown-value", message, walker.expression.place(node), did_you_mean(name, others))])
 
     def condition(self, expression: Expression | None, frame: Frame) -> Truth:
-        """The condition under ``when``; without one it is always true."""
+        """Evaluate a condition; ``None`` is always true."""
         if expression is None:
             return YES
         value = self.value(expression, frame)
@@ -67,7 +67,7 @@ class Evaluator:
         return value
 
     def is_shared(self, fields: Any, frame: Frame) -> bool:
-        """Whether an entry says that it uses its parameters a second time."""
+        """Whether the entry has ``shared: true``: it reuses parameters that exist already."""
         return fields.get("shared") is not None and self.condition(fields["shared"], frame) is YES
 
     def path(self, template: Template, frame: Frame) -> Path:
@@ -75,7 +75,7 @@ class Evaluator:
         return self.paths(template, frame, frame.path)[0][1]
 
     def paths(self, template: Template, frame: Frame, base: Path) -> list[tuple[Truth, Path]]:
-        """The paths of a template, each with its condition; relative ones extend ``base``."""
+        """Expand a template into (condition, path) pairs; relative paths extend ``base``."""
         if template.text == "_":
             return [(YES, base)]
         found: list[tuple[Truth, tuple[str | Expr, ...]]] = [(YES, ())]
@@ -90,7 +90,7 @@ class Evaluator:
         return [(truth, self._joined(parts, base)) for truth, parts in found]
 
     def _options(self, piece: str | Expression, template: Template, frame: Frame) -> tuple[tuple[Truth, Any], ...]:
-        """The values of one piece of a template, each with its condition."""
+        """Evaluate one piece of a template into (condition, value) pairs."""
         value = piece if isinstance(piece, str) else frame.decide(evaluate(piece, frame.names))
         value = value.symbol if isinstance(value, Setting) and value.kind == "number" else value
         if isinstance(value, Setting):
@@ -106,7 +106,7 @@ class Evaluator:
         return base.extend(parts) if any(part != "" for part in parts) else Path(())
 
     def _renamed(self, text: str) -> str:
-        """The beginning of a path from the root, as the class has it."""
+        """Replace the prefix of a path from the root by the name that the class uses."""
         for old, new in self.renamed:
             if text == old or text.startswith(f"{old}."):
                 return (new + text.removeprefix(old)).removeprefix(".")

@@ -22,14 +22,14 @@ class GraphBuilder:
     """Creates the values, node numbers and loop indices of one graph.
 
     Attributes:
-        counts: Those of the loops around the entry that is placed, outermost first.
+        counts: Iteration counts of the loops around the current entry, outermost first.
         chosen: The selectors of a regime that choose the iterations at an index.
         listed: The selectors that choose one unrolled iteration of a module list.
         lists: The module lists at whose index a selector would have an effect.
-        returned: Ids of the values that an unrolled iteration hands to the next.
+        returned: Ids of the values that an unrolled iteration passes to the next.
         poisoned: Ids of the values that stand for the results of faulty entries.
-        left_out: The sizes of parts that the regime does not run, of which an entry was found.
-        fits: Numbers of the sizes that must be 0, and what it means if one is not.
+        left_out: Sizes of parts that the regime does not run, if a repeat without iterations reads them.
+        fits: Expressions of the sizes that must be 0, each with the error text if it is not.
         limits: Conditions on the lengths of an item.
     """
 
@@ -50,43 +50,43 @@ class GraphBuilder:
         self.limits: list[Limit] = []
 
     def demand_count(self, count: Expr, guard: Truth, text: str) -> None:
-        """Demand that a repeat under a condition does not run a negative number of times; an index or a list may say so."""
+        """Demand that a repeat's count is nonnegative under ``guard``; exempt if it reads an index or list."""
         if not count.is_nonnegative and not (count.has(Reading) or any(is_index(one.name) for one in count.free_symbols)):
             self.fits.setdefault(Excess(-count) * guard.expr, f"'repeat: {text}' is negative")
 
     def demand(self, condition: Truth, text: str) -> None:
-        """Demand that a condition of sizes holds."""
+        """Demand that a condition on sizes holds; ``text`` is the error if it does not."""
         if condition is not YES:
             self.fits.setdefault((~condition).expr, text)
 
     def leave_out(self, letters: Iterable[str]) -> None:
-        """Note the sizes of parts that a repeat without iterations reads."""
+        """Record sizes of optional parts that a repeat without iterations reads."""
         self.left_out |= {letter: None for letter in letters if letter in self.apart}
 
     def selectors(self, module_list: Path) -> tuple[str, ...]:
-        """The selectors of the regime's patterns at the index of ``module_list``."""
+        """Selectors in the regime's patterns that apply to the index of ``module_list``."""
         self.lists[module_list] = None
         return selectors(self.patterns, module_list)
 
     def number(self) -> int:
-        """A fresh number for a node."""
+        """Return a fresh node number."""
         self.nodes += 1
         return self.nodes
 
     def index(self, path: Path, *key: Any) -> Symbol:
-        """The index of a loop; equal runs of one module list share it, since they share their parameters."""
+        """The index symbol of a loop; equal runs of one module list share it, since they share parameters."""
         known = (path, len(self.counts), *key)
         name = key[-1].text if isinstance(key[-1], Name) else "i"
         return self.indices.setdefault(known, size_symbol(f"{name}@{len(self.indices) + 1}_"))
 
     def value(self, name: str, stream: Stream, width: Expr | None, span: Any = None) -> Value:
-        """A new value."""
+        """Create a value with the next id."""
         value = Value(len(self.values), name, stream, width, span)
         self.values.append(value)
         return value
 
     def truncate(self, values: int, returned: int) -> None:
-        """Drop all but the first values, and all but the first ones that iterations handed on."""
+        """Keep only the first ``values`` values and the first ``returned`` entries of :attr:`returned`."""
         del self.values[values:]
         while len(self.returned) > returned:
             self.returned.popitem()
@@ -103,5 +103,5 @@ class GraphBuilder:
         self.poison((named_results(entry) & frame.values.keys()) | (assigned([entry]) - frame.values.keys()), frame)
 
     def is_poisoned(self, binding: Binding) -> bool:
-        """Whether a binding rests on a faulty entry."""
+        """Whether the bound value stands in for the result of a faulty entry."""
         return binding.value is not None and binding.value.id in self.poisoned

@@ -1,4 +1,4 @@
-"""Decides conditions on the index of a repeat within one segment, or answers what the repeat must do first."""
+"""Decides conditions on the index of a repeat within one segment; if it cannot, asks for a cut or a selection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Iterations ``low`` to ``high``, for which each cut point is known to be passed or not."""
+    """Iterations ``low`` to ``high - 1``; ``passed`` maps a cut point to whether the index reached it."""
 
     low: Expr
     high: Expr
@@ -34,7 +34,7 @@ class Segment:
 
     @property
     def bounds(self) -> tuple[Expr, Expr]:
-        """What tells it from the other segments of its repeat."""
+        """``(low, high)``, the key of the segment within its repeat."""
         return self.low, self.high
 
     @property
@@ -45,7 +45,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """The iterations of a ``segment`` must be divided by a ``condition`` on the index that holds for no run of them."""
+    """Iterations of ``segment`` must be divided by ``condition``, which holds for no contiguous run."""
 
     index: Symbol
     segment: Segment
@@ -58,8 +58,8 @@ Decision = bool | Cut
 class UndecidedError(Exception):
     """An expression has a condition on a loop index that the segment does not decide.
 
-    Expressions are evaluated deep inside entries (fields, widths, paths, arguments of blocks), and only the repeat around
-    them can do what is missing. So this passes from the evaluation to the repeat, and from there on it is a value.
+    Expressions are evaluated deep inside entries (fields, widths, paths, block arguments), but only the surrounding repeat
+    can cut itself. The exception carries the required cut or selection up to that repeat.
     """
 
     def __init__(self, needs: Cut | Select) -> None:
@@ -68,7 +68,7 @@ class UndecidedError(Exception):
 
 
 def span(low: Expr, high: Expr) -> Expr:
-    """``max(0, high - low)``, in its shortest form."""
+    """The number of integers in ``[low, high)``: ``max(0, high - low)``, simplified."""
     if isinstance(low, Excess):
         rest = high - low.args[0]
         if rest.is_Integer and rest > 0 and high.is_nonnegative:
@@ -94,7 +94,7 @@ class Decider:
         self.outer = frame.decide
 
     def decide(self, value: Any) -> Any:
-        """``value`` without conditions on the index, or on those of the loops around.
+        """Resolve conditions in ``value`` on this loop's index and on those of the outer loops.
 
         Raises:
             UndecidedError: the segment does not decide one.
@@ -128,7 +128,7 @@ class Decider:
         return value.xreplace(decided).subs(self.index, self.position)
 
     def _truth(self, truth: Truth) -> Truth:
-        """``truth`` without its brackets on the index."""
+        """Resolve the brackets of ``truth`` that depend on the index."""
         atoms = {atom for product in truth.terms for atom in product if self.index in atom.free_symbols}
         decisions = {atom: self._atom(atom) for atom in sorted(atoms, key=text_of)}
         found = with_known(truth, {atom: decision for atom, decision in decisions.items() if isinstance(decision, bool)})
@@ -139,9 +139,9 @@ class Decider:
         return self._divided(found)
 
     def _divided(self, truth: Truth) -> Truth:
-        """``truth`` where brackets that select iterations are one condition with what guards them, and that is decided.
+        """Resolve brackets that select single iterations by the known truth of the condition they form.
 
-        A condition and its complement are one, and what guards all of it is none of it.
+        A condition and its complement share one decision; factors common to all terms are not part of the condition.
         """
         selecting = {atom for product in truth.terms for atom in product if self.index in atom.free_symbols}
         if not selecting:
@@ -162,7 +162,7 @@ class Decider:
         return renamed(truth, self.index, self.repeat.canonical)
 
     def _atom(self, atom: Expr) -> Decision | None:
-        """The truth of one bracket in this segment; None if it selects single iterations."""
+        """Decide one bracket, or return the cut it needs; None if it selects single iterations."""
         if cycle(atom) is not None:
             value = atom.xreplace({self.index: self.position}).xreplace(_residues(self.position, self.index, atom))
             if value.is_Integer:
@@ -177,7 +177,7 @@ class Decider:
         return None
 
     def _in_run(self, atom: Expr, slope: Expr, rest: Expr) -> Decision:
-        """The truth of a bracket that holds for a run of indices."""
+        """Decide a bracket that holds for a contiguous run of indices, or return the cut it needs."""
         if isinstance(atom, AtLeast):
             return self._past(-rest) if slope == 1 else _negated(self._past(rest + 1))
         point = -rest if slope == 1 else rest
@@ -185,7 +185,7 @@ class Decider:
         return _negated(self._past(point + 1)) if reached is True else reached
 
     def _past(self, point: Expr) -> Decision:
-        """Whether the index is at least ``point``."""
+        """Whether the index is at least ``point``, or the cut that is needed to know."""
         if point in self.segment.passed:
             return self.segment.passed[point]
         if (self.repeat.start - point).is_nonnegative:
@@ -211,14 +211,14 @@ def _negated(decision: Decision) -> Decision:
 
 
 def cycle(atom: Expr) -> int | None:
-    """The number of iterations after which a bracket comes round again: P for ``[(i + 1) % P = 0]``, None for others."""
+    """The period of a bracket in the index: P for ``[(i + 1) % P = 0]``, None if it is not periodic."""
     rest, value = atom.args[:2]
     is_cyclic = isinstance(rest, Modulo) and rest.args[1].is_Integer and value.is_Integer
     return int(rest.args[1]) if is_cyclic and len(rest.free_symbols) == 1 else None
 
 
 def _residues(position: Expr, index: Symbol, atom: Expr) -> dict[Expr, Expr]:
-    """The remainder in ``atom`` at ``position``, whatever the turn: ``(P*u + r) % P`` is ``r % P``."""
+    """Substitution that drops multiples of P inside a remainder in ``atom``: ``(P*u + r) % P -> r % P``."""
     inner, modulus = atom.args[0].args
     shifted = expand(inner.xreplace({index: position}))
     terms = shifted.as_coefficients_dict()
@@ -227,7 +227,7 @@ def _residues(position: Expr, index: Symbol, atom: Expr) -> dict[Expr, Expr]:
 
 
 def with_known(truth: Truth, known: Mapping[Expr, bool]) -> Truth:
-    """``truth`` where some brackets are known to hold, or not to."""
+    """``truth`` simplified by ``known``, which maps brackets to their truth."""
     found = NO
     for product, factor in truth.terms.items():
         if all(known.get(atom, True) for atom in product):
@@ -236,7 +236,7 @@ def with_known(truth: Truth, known: Mapping[Expr, bool]) -> Truth:
 
 
 def renamed(truth: Truth, old: Symbol, new: Symbol) -> Truth:
-    """``truth`` with ``new`` in place of the symbol ``old``."""
+    """``truth`` with the symbol ``old`` replaced by ``new``."""
     if truth in (YES, NO):
         return truth
     terms = truth.terms.items()

@@ -17,7 +17,7 @@ from symflops.support.findings import Diagnostic, SpecError
 
 
 def module_lists(services: Services, entry: Repeat, frame: Frame) -> tuple[Path, ...]:
-    """The module lists that a repeat runs through: its own, and those indexed by a path inside it."""
+    """Module lists that a repeat iterates over: its own, and lists indexed by it in inner paths."""
     own = _own_list(services, entry, frame)
     found = {} if own is None else {own: None}
     if entry.index is not None and not entry.shared:
@@ -30,7 +30,7 @@ def _own_list(services: Services, entry: Repeat, frame: Frame) -> Path | None:
 
 
 def _indexed(entries: Sequence[Entry], index: str, base: Path | None) -> Iterator[Path]:
-    """The paths before the index in the paths of ``entries``; without ``base`` only those from the root are known."""
+    """Prefixes before ``index`` in the paths of ``entries``; without ``base`` only of paths from the root."""
     for entry in entries:
         inner = Path(()) if entry.path.text.startswith("/") else base
         for piece in entry.path.pieces if entry.path.text != "_" else ():
@@ -45,7 +45,7 @@ def _indexed(entries: Sequence[Entry], index: str, base: Path | None) -> Iterato
 
 
 def iteration_path(services: Services, entry: Repeat, frame: Frame, index: Expr) -> Path:
-    """The path of the iteration at ``index``."""
+    """The module path of the iteration at ``index``."""
     path = _own_list(services, entry, frame)
     if path is None:
         return services.evaluator.path(entry.path, frame)
@@ -55,7 +55,11 @@ def iteration_path(services: Services, entry: Repeat, frame: Frame, index: Expr)
 def unroll(
     services: Services, place_entries: PlaceEntries, entry: Repeat, frame: Frame, items: tuple[Any, ...], start: Expr
 ) -> None:
-    """Place iterations one by one, since their structure differs or their number is a list's."""
+    """Place iterations one by one: their structure differs, or the repeat is over a list.
+
+    Raises:
+        SpecError: there are more than ``MAX_UNROLLED`` iterations.
+    """
     if len(items) > MAX_UNROLLED:
         message = f"a repeat that must be written out has at most {MAX_UNROLLED} iterations"
         raise SpecError([Diagnostic("bad-repeat", message, entry.span)])
@@ -82,7 +86,7 @@ def unroll(
 def place_body(
     services: Services, place_entries: PlaceEntries, entry: Repeat, inner: Frame, index: Expr
 ) -> list[tuple[str, Binding, Binding]]:
-    """Place the body of a repeat once, at an index; the outer names that it rebinds, with their bindings before and after."""
+    """Place a repeat's body once; return (name, old binding, new binding) of each rebound outer name."""
     services.parameters.sharing += entry.shared
     services.parameters.turns.append((entry, index))
     try:

@@ -1,4 +1,4 @@
-"""Dictionaries that go back to an earlier state, for attempts, conditions and iterations; no state is copied."""
+"""Dictionaries with undo, for attempts, conditions and iterations; no state is copied."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Journaled(dict[K, V]):
 
     @property
     def mark(self) -> int:
-        """The present state, for :meth:`undo`."""
+        """A marker of the current state, for :meth:`undo`."""
         return len(self._before)
 
     def assigned_by(self, action: Callable[[], object]) -> dict[K, V]:
-        """What an action assigns, which is taken back at its end."""
+        """Run ``action``, undo its assignments, and return them."""
         mark = self.mark
         try:
             action()
@@ -47,7 +47,7 @@ class Journaled(dict[K, V]):
         return assigned
 
     def undo(self, mark: int) -> dict[K, V]:
-        """Go back to the state of a mark; the answer is what was assigned since, each key at its first assignment."""
+        """Restore the state at ``mark``; return the undone assignments, in order of first assignment."""
         assigned = {key: self[key] for key, _ in self._before[mark:]}
         while len(self._before) > mark:
             key, before = self._before.pop()

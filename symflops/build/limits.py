@@ -7,7 +7,7 @@ from symflops.support.findings import Diagnostic, SpecError
 
 MAX_UNROLLED = 512
 MAX_OPERATORS = 6_000
-"""4x the largest published structure (a test checks that), and still derived within seconds."""
+"""Four times the largest published structure (checked by a test); a structure of this size is derived within seconds."""
 
 
 class OperatorLimit:
@@ -19,10 +19,10 @@ class OperatorLimit:
         self.exceeded: Diagnostic | None = None
 
     def grow(self, operators: int = 1) -> None:
-        """Count operators before they are placed.
+        """Add ``operators`` to the count; call this before placing them.
 
         Raises:
-            SpecError: they are too many.
+            SpecError: the count exceeds ``MAX_OPERATORS``.
         """
         self.operators += operators
         if self.operators > MAX_OPERATORS:

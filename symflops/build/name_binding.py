@@ -1,4 +1,4 @@
-"""Names of values around an operator: operands looked up and combined, results gated, added and bound, branches joined."""
+"""Binds values to names: looks up and combines operands; gates, adds and binds results; joins branches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from symflops.support.findings import Diagnostic, Span, SpecError, did_you_mean
 
 
 class EntrySpans(NamedTuple):
-    """The path and the span of an entry, and the spans of its fields, for findings about the steps around its operator."""
+    """Path and spans of an entry and its fields, for findings about ``gate`` and ``add_to``."""
 
     path: Template
     span: Span
@@ -32,7 +32,7 @@ class EntrySpans(NamedTuple):
     def refuse(
         self, code: str, message: str, field: str = "", hint: str = "", about: Value | None = None, **more: Any
     ) -> NoReturn:
-        """Refuse the entry at ``field``, whatever value it is ``about``; ``more`` are further fields of the finding."""
+        """Raise a finding at ``field``; ``about`` is ignored, ``more`` are further fields of the finding."""
         raise SpecError([Diagnostic(code, message, self.fields.get(field, self.span), hint, **more)])
 
 
@@ -46,10 +46,10 @@ class NameBinder:
     evaluator: Evaluator
 
     def look_up(self, name: Name, frame: Frame, optional: bool = False) -> Binding | None:
-        """The binding of ``name``, or None if a faulty entry should have made its value.
+        """Look up the binding of ``name``; None if a faulty entry should have bound it.
 
         Raises:
-            SpecError: nothing binds the name, or its value may be absent and is not ``optional``.
+            SpecError: nothing binds the name, or its value may be absent and ``optional`` is false.
         """
         binding = frame.values.get(name.text)
         if binding is None:
@@ -65,18 +65,18 @@ class NameBinder:
         hint = hint if binding.present is not NO else "no entry before made it"
         finding = Diagnostic("absent-value", f"value '{name}' is absent here", name.span, hint)
         sizes = sizes_behind(frame.guard.expr)
-        if sizes:  # the entry is conditional, too: a config decides whether it is there
+        if sizes:  # the entry is conditional, too: a config decides whether the value is present
             others = sizes_behind(binding.present.expr)
             raise UnknownSizeError(next((size for size in sizes if size not in others), sizes[-1]), finding)
         raise SpecError([finding])
 
     def values(self, names: Sequence[Name], frame: Frame) -> list[Binding]:
-        """The optional values of ``names`` that are present."""
+        """Bindings of those optional ``names`` that have a value."""
         found = (self.look_up(name, frame, optional=True) for name in names)
         return [binding for binding in found if binding is not None and binding.value is not None]
 
     def join(self, frame: Frame, condition: Truth, new: Binding, old: Binding) -> Binding:
-        """The binding of a name that an entry rebinds under ``condition``."""
+        """Join two bindings of a name: ``new`` if ``condition``, else ``old``; adds a select if necessary."""
         for binding in (new, old):
             if self.graph.is_poisoned(binding):
                 return binding
@@ -93,7 +93,7 @@ class NameBinder:
         return Binding(value, present)
 
     def combine(self, entry: OperatorEntry, frame: Frame, call: Call) -> None:
-        """``with``: combine the first operand elementwise with others before the operator."""
+        """Apply ``with``: combine the first operand elementwise with further values before the operator."""
         extra = self.values(entry.fields.get("with") or (), frame)
         if not extra:
             return
@@ -112,9 +112,9 @@ class NameBinder:
     def step(self, kind: str, span: Span, frame: Frame, values: Sequence[Value], saves: str) -> Value:
         """Add the elementwise operator of ``with``, ``gate`` or ``add_to``.
 
-        It belongs to the module around the entry, not to the entry's own. Recomputation of a group of modules shows that:
-        the block holds the product of a gate and the sum of a residual, and the module around an operator holds what
-        ``with`` combines (``norm1`` modulates what its ``norm1.norm`` normalises).
+        The operator belongs to the module around the entry, as recomputation of modules requires: a block computes the
+        gate's product and the residual's sum, and the module around an operator computes ``with`` (``norm1`` modulates
+        the result of ``norm1.norm``).
         """
         self.limit.grow()
         first = values[0]
@@ -129,7 +129,7 @@ class NameBinder:
         return result
 
     def bind(self, entry: Entry, fields: Mapping[str, Any], results: list[Binding], frame: Frame) -> None:
-        """Gate the first result of ``entry``, bind the names, and add to the value under ``add_to``."""
+        """Gate the first of ``results``, bind all to their names, and add the first to ``add_to``."""
         if any(self.graph.is_poisoned(result) for result in results):
             return self.graph.abandon(entry, frame)
         named = {name: given[0].span for name in ("gate", "add_to") if (given := fields.get(name))}
@@ -146,7 +146,7 @@ class NameBinder:
         return None
 
     def _gated(self, spans: EntrySpans, result: Binding, gates: list[Binding], frame: Frame) -> Binding:
-        """``gate``: the first result times the gates that are present."""
+        """Apply ``gate``: multiply the first result by the gates that are present."""
         assert result.value is not None
         present = gates[0].present
         for gate in gates[1:]:
@@ -161,7 +161,7 @@ class NameBinder:
         return self.join(frame, present, Binding(product, result.present), result)
 
     def _add(self, spans: EntrySpans, name: Name, old: Binding, result: Binding, frame: Frame) -> None:
-        """``add_to``: rebind ``name`` to its value plus the result."""
+        """Apply ``add_to``: rebind ``name`` to its value plus the result."""
         target = old.value
         if target is None or result.value is None:
             return
@@ -181,7 +181,7 @@ class NameBinder:
 
 
 def _named(entry: Entry, to: Sequence[Name], results: Sequence[Binding]) -> Iterable[tuple[str, Binding]]:
-    """The results of ``entry`` with their names: those under ``to``, else its path for the first."""
+    """Pair each result with its name under ``to``; without ``to`` the first gets the entry's path."""
     names = [name.text for name in to] or [entry.path.text]
     if len(names) > len(results) or (to and len(names) < len(results)):
         message = f"{_number(len(results), 'result')} for {_number(len(names), 'name')}"
@@ -191,7 +191,7 @@ def _named(entry: Entry, to: Sequence[Name], results: Sequence[Binding]) -> Iter
 
 
 def _refuse_other_rows(condition: Truth, new: Value, old: Value) -> NoReturn:
-    """A condition decides the rows of a name: the sizes in it must be known, or the names be two."""
+    """Raise a finding: the rows of a name depend on ``condition``, so its sizes must be known."""
     message = f"'{new.name}' has other rows when {as_written(condition.expr)}"
     sizes = sizes_behind(condition.expr)
     if not sizes:

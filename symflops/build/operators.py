@@ -23,12 +23,12 @@ from symflops.support.findings import Diagnostic, Span, SpecError
 
 OPTIONAL = ("with", "gate", "bias")
 BY_ROW = {"linear": ("from",), "conv": ("from",), "attention": ("query", "key", "value")}
-"""Kinds whose work is once for each row of some of their operands."""
-UNREAD = ("like", "axes_of")  # fields whose values give a shape, and are not read
+"""Operands, by operator kind, whose rows multiply the work."""
+UNREAD = ("like", "axes_of")  # operands that only give a shape
 
 
 class Fields(NamedTuple):
-    """The evaluated fields of an operator and its operands; ``faulty`` if a faulty entry should have made an operand."""
+    """Evaluated fields and operands of an operator; ``faulty`` if an operand comes from a faulty entry."""
 
     given: dict[str, Any]
     operands: dict[str, tuple[Value, ...]]
@@ -37,7 +37,7 @@ class Fields(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """Places operators."""
+    """Places operators: evaluates their fields, adds them to the graph and binds their results."""
 
     services: Services
 
@@ -72,7 +72,7 @@ class Operators:
         return services.binder.bind(entry, entry.fields, results, frame)
 
     def _add(self, kind: Kind, entry: OperatorEntry, call: Call, frame: Frame) -> list[Binding]:
-        """Add the operator that ``call`` declares to the graph; its results."""
+        """Add the operator that ``call`` declares to the graph; return bindings of its results."""
         graph = self.services.graph
         shared = self.services.evaluator.is_shared(entry.fields, frame)
         tied = any(entry.fields.get(name) for name in ("weight", "bias_name", "tie"))
@@ -98,7 +98,7 @@ class Operators:
         return [Binding(value) for value in results]
 
     def _check_tables(self, entry: OperatorEntry, call: Call) -> None:
-        """Refuse work over the rows of a parameter that says nothing of its rows, and so counts as one."""
+        """Refuse row-wise work on a parameter that has several rows but no stream: it would count as one row."""
         for name in BY_ROW.get(entry.kind.text, ()):
             for value in call.values.get(name, ()):
                 if value.stream.table:
@@ -110,7 +110,7 @@ class Operators:
                     call.fail("table-rows", message, name, hint, value, also=value.long)
 
     def _handed(self, call: Call, frame: Frame) -> list[Binding]:
-        """Add what joins or leaves a sequence to the graph; the value that leaves it."""
+        """Append the node of a ``push`` or ``pop`` to the graph; return the binding of the popped value."""
         name, size = call.sequence.name, call.sequence.size
         if call.moved == ():
             frame.nodes.append(Push(name, call.operand().id, size, frame.guard, call.span))
@@ -120,7 +120,7 @@ class Operators:
         return [Binding(value, frame.guard)]
 
     def _check_selectable(self, path: Path, entry: OperatorEntry) -> None:
-        """If a regime selects an index of a module list, that index must be known."""
+        """Refuse a composed index of a module list if a regime's pattern selects by that index."""
         for position, part in enumerate(path.parts):
             composed = not isinstance(part, str) and not part.is_Symbol and part not in self.services.graph.chosen
             if composed and self.services.graph.selectors(Path(path.parts[:position]).parent):
@@ -156,7 +156,7 @@ class Operators:
         return [self.services.binder.look_up(name, frame, optional) for name in names]
 
     def _field(self, field: Field, given: Any, frame: Frame) -> Any:
-        """The value of a field that names no operands."""
+        """Evaluate a field that holds no operands."""
         evaluator = self.services.evaluator
         if field.form is Form.VALUES:
             return tuple(name.text for name in given or ())
@@ -169,7 +169,7 @@ class Operators:
     def _parameter_paths(
         self, entry: OperatorEntry, frame: Frame, tie: Tie | None, template: Template | None, default: Path
     ) -> list[tuple[Truth, Path]]:
-        """The paths of a parameter: that of its tie, those of a template, and ``default`` wherever these name none."""
+        """(condition, path) pairs of a parameter: from its tie, else from its template, else ``default``."""
         found = [(YES, default)]
         evaluator = self.services.evaluator
         if template is not None:
@@ -185,7 +185,7 @@ class Operators:
 
 
 def _operand_spans(kind: Kind, entry: OperatorEntry, frame: Frame) -> dict[str, Span]:
-    """The span of each operand's name, by field and value."""
+    """Map each operand, as field and value, to the span of its name."""
     found: dict[str, Span] = {}
     for field in kind.fields:
         for name in (entry.fields.get(field.name) or ()) if field.form is Form.VALUES else ():

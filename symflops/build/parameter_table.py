@@ -18,7 +18,7 @@ from symflops.ops.kind import Call
 from symflops.support.findings import Label
 
 Claims = tuple[tuple[Parameter, bool], ...]
-"""The parameters of one path, one per shape, and whether each is tied."""
+"""(parameter, whether it is tied) for each shape of one path."""
 
 
 class ParameterTable:
@@ -26,7 +26,7 @@ class ParameterTable:
 
     Attributes:
         claims: The parameters claimed so far.
-        sharing: How many entries around the current one use their parameters a second time.
+        sharing: The number of entries around the current one that reuse parameters.
         turns: The repeats around the current entry, each with the index of its iteration.
     """
 
@@ -61,7 +61,7 @@ class ParameterTable:
                 call.fail("parameter-twice", message, "", hint, also=_claimed_at(same[0]))
 
     def _check_turns(self, parameter: Parameter, call: Call) -> None:
-        """Refuse a parameter that all iterations of a repeat around it use, since its path lacks the index."""
+        """Refuse a parameter shared by all iterations of a repeat because its path lacks the index."""
         for entry, index in self.turns:
             used = parameter.path.indices
             if entry.count is not None and index.free_symbols and index.free_symbols.isdisjoint(used):
@@ -69,7 +69,7 @@ class ParameterTable:
                 call.fail("parameter-twice", f"all iterations of a repeat have one parameter '{parameter.path}'", "", hint)
 
     def _without_path(self) -> str:
-        """The hint to write an index, if the innermost repeat that has its own parameters has no path."""
+        """The hint to write an index if the innermost repeat with own parameters has no path, else empty."""
         entry = next((entry for entry, _ in reversed(self.turns) if not entry.shared), None)
         if entry is None or entry.path.text != "_":
             return ""
@@ -83,7 +83,7 @@ class ParameterTable:
         return len(one) == len(other) and all(self.definitions.equal(a, b) for a, b in zip(one, other, strict=True))
 
     def _check_shapes(self, parameter: Parameter, known: Claims, call: Call) -> None:
-        """Refuse a second shape if the parameter may have another one at the same time."""
+        """Refuse a second shape of one path unless the conditions of both exclude each other."""
         for other, _ in known:
             if other.exists & parameter.exists is not NO:
                 message = f"parameter '{parameter.path}' has two shapes, {_shape(other)} and {_shape(parameter)}"

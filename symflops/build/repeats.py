@@ -1,4 +1,4 @@
-"""Places repeats: as segments of like iterations, or unrolled if their structure asks for it and their number is known."""
+"""Places repeats: as segments of equal iterations, or unrolled if iterations differ and their number is known."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Repeats:
     place_entries: PlaceEntries
 
     def place(self, entry: Repeat, frame: Frame) -> None:
-        """Place a repeat in the region of ``frame``."""
+        """Place a repeat in the region of ``frame``, as segments or unrolled."""
         self._check_names(entry, frame)
         if entry.count is not None:
             count = self._count(entry.count, frame)
@@ -75,7 +75,7 @@ class Repeats:
                 raise SpecError([Diagnostic("index-hides", message, name.span, "choose another letter")])
 
     def _count(self, expression: Expression, frame: Frame) -> Any:
-        """The number of iterations, or the list of their items."""
+        """Evaluate a count: the number of iterations, or a tuple with one item per iteration."""
         value = self.services.evaluator.value(expression, frame)
         if isinstance(value, Choice) or (isinstance(value, Setting) and value.kind == "list"):
             message = f"the list '{expression.text}' decides how often this repeats"
@@ -86,7 +86,7 @@ class Repeats:
         return value.expr if isinstance(value, Truth) else value
 
     def _axis_length(self, entry: Repeat, frame: Frame) -> Expr | None:
-        """The length of the axis that a repeat runs along, or None if a faulty entry should have made its value."""
+        """The length of the axis that a repeat iterates over; None if its value comes from a faulty entry."""
         assert entry.axis is not None
         streams = list(self.services.streams.declared.values())
         holder = "no stream has"
@@ -104,5 +104,5 @@ class Repeats:
 
 
 def _is_about_index(needs: UnknownSizeError, entry: Repeat) -> bool:
-    """Whether unrolling a repeat settles what it needs."""
+    """Whether unrolling the repeat makes the needed size known: the repeat's index, or no named size."""
     return not needs.size or (entry.index is not None and needs.size == entry.index.text)

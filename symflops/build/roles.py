@@ -1,6 +1,6 @@
-"""Infers the roles and regions that a spec leaves open, from where results go and from the paths of modules.
+"""Infers roles and regions that a spec does not give, from the use of results and from module paths.
 
-A router is the linear whose result reaches nothing but the weights of experts. All other inference is the table
+A router is a linear whose result only reaches the weights of experts. All other roles come from the table
 ``conventions/tables/roles.yaml``.
 """
 
@@ -26,7 +26,7 @@ TABLE = PACKAGE / "conventions" / "tables" / "roles.yaml"
 
 
 class Rules(NamedTuple):
-    """The table: operator kind, path and role by line, and path and region by line."""
+    """The table's lines: (operator kind, path, role) and (path, region)."""
 
     roles: tuple[tuple[str, str, str], ...]
     regions: tuple[tuple[str, str], ...]
@@ -34,7 +34,7 @@ class Rules(NamedTuple):
 
 @cache
 def rules() -> Rules:
-    """The table of roles that follow from paths."""
+    """The rules of ``roles.yaml``, which infer roles and regions from module paths."""
     report = Reporter()
     found: Any = python_value(read_yaml(read_source(TABLE, "conventions/tables/roles.yaml"), report), report)
     roles = tuple((line["op"], line["path"], line["role"]) for line in found["roles"])
@@ -42,7 +42,7 @@ def rules() -> Rules:
 
 
 def with_roles(graph: Graph) -> Graph:
-    """``graph`` with what its operators are for, where the spec does not say it."""
+    """``graph`` with inferred roles and regions for operators without their own."""
     routers = frozenset(_routers(graph))
 
     def named(operator: Operator) -> list[Node]:
@@ -55,13 +55,13 @@ def with_roles(graph: Graph) -> Graph:
 
 
 def role_at(kind: str, path: str) -> str:
-    """The role of the first line that matches, or an empty text."""
+    """The role that the table infers from an operator's kind and path; empty if no line matches."""
     return first_line(kind, path)[1]
 
 
 @lru_cache(maxsize=1 << 14)
 def first_line(kind: str, path: str) -> tuple[str, str]:
-    """The path and the role of the first line that matches; empty texts if none does."""
+    """(path pattern, role) of the first line of the table that matches; empty texts if none does."""
     pattern, lines = _lines_of(kind)
     first = pattern.match(path)
     return lines[first.lastindex - 1] if first and first.lastindex else ("", "")
@@ -69,19 +69,19 @@ def first_line(kind: str, path: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=1 << 8)
 def _lines_of(kind: str) -> tuple[re.Pattern[str], list[tuple[str, str]]]:
-    """The lines for an operator kind as one pattern, a group for each, and the path and role of each."""
+    """The table's lines for a kind: one regex with a group per line, and (path, role) of each line."""
     fit = [(path, role) for wanted, path, role in rules().roles if fnmatchcase(kind, wanted)]
     return re.compile("|".join(f"({translate(path)})" for path, _ in fit) or r"\b\B"), fit
 
 
 @lru_cache(maxsize=1 << 14)
 def regions_at(path: str) -> tuple[str, ...]:
-    """The regions of the lines that match, each once."""
+    """All regions that the table infers from a module path, without repetition."""
     return tuple(dict.fromkeys(region for pattern, region in rules().regions if fnmatchcase(path, pattern)))
 
 
 class _Flow:
-    """Which nodes make and read each value; loops and operators with work of their own end the way."""
+    """Producer and readers of each value; values that a loop carries are read, but not followed into it."""
 
     def __init__(self, graph: Graph) -> None:
         self.made: dict[int, Operator | Select] = {}
@@ -108,7 +108,7 @@ class _Flow:
                     self.read[value].append(node)
 
     def sources(self, value: int) -> Iterator[Operator]:
-        """The operators with work whose results reach ``value`` through steps without work."""
+        """Operators with work whose results reach ``value`` through operators without work."""
         found: set[int] = set()
         todo = [value]
         while todo:
@@ -122,7 +122,7 @@ class _Flow:
                 todo += _ends(node)[0]
 
     def only_weighs(self, operator: Operator) -> bool:
-        """Whether what an operator makes reaches nothing but the weights of experts."""
+        """Whether the operator's results only reach the weights of experts."""
         found: set[int] = set()
         todo = list(operator.results)
         while todo:
@@ -139,17 +139,17 @@ class _Flow:
 
 
 def _ends(node: Operator | Select) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The values that a node reads, and those that it makes."""
+    """Ids of a node's operands and of its results."""
     return (node.operands, node.results) if isinstance(node, Operator) else ((node.then, node.otherwise), (node.result,))
 
 
 def weights_of(operator: Operator) -> int | None:
-    """The value that weighs experts, if an operator is their weighted sum."""
+    """The operand with the router's weights if the operator is the weighted sum of experts, else None."""
     return operator.operands[1] if operator.role == "combine" and len(operator.operands) == 2 else None
 
 
 def _routers(graph: Graph) -> Iterator[int]:
-    """The linears that do nothing but weigh experts."""
+    """Ids of the linears that only compute weights of experts."""
     weights = [value for operator in graph.operators() if (value := weights_of(operator)) is not None]
     if not weights:
         return

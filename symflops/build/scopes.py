@@ -21,23 +21,23 @@ from symflops.support.findings import Diagnostic
 
 
 def as_it_is(value: Any) -> Any:
-    """``value``: outside of repeats there is nothing to decide."""
+    """Return ``value`` unchanged: outside of repeats no condition depends on an index."""
     return value
 
 
 def is_indexed(value: Any, own: Collection[Expr] = ()) -> bool:
-    """Whether a number, or one of a list, depends on the index of a loop; ``own`` are the indices of the expression itself."""
+    """Whether a number, or one in a list, depends on a loop index other than those in ``own``."""
     if isinstance(value, tuple):
         return any(is_indexed(item, own) for item in value)
     return isinstance(value, Expr) and any(is_index(symbol.name) for symbol in value.free_symbols.difference(own))
 
 
 def without_index(value: Any, expression: Expression, decide: Callable[[Any], Any], own: Collection[Expr] = ()) -> Any:
-    """The value of an expression, its conditions on loop indices decided; ``own`` are the indices of the expression itself.
+    """Resolve conditions on loop indices in ``value``; ``own`` are indices that ``expression`` introduces.
 
     Raises:
-        UndecidedError: a segment does not decide one.
-        UnknownSizeError: the value is another one in each iteration.
+        UndecidedError: a segment does not decide a condition.
+        UnknownSizeError: the value differs between iterations.
     """
     value = decide(value)
     if is_indexed(value, own):
@@ -49,7 +49,7 @@ def without_index(value: Any, expression: Expression, decide: Callable[[Any], An
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The value of a name, and the condition under which it is present; an absent value never is."""
+    """The value of a name and the condition under which it is present; :data:`ABSENT` has no value."""
 
     value: Value | None
     present: Truth = YES
@@ -65,18 +65,18 @@ class Frame:
     Attributes:
         path: The module path that relative paths extend.
         names: Values of the names in expressions: sizes, parameters of a block, indices.
-        values: Bindings of the names of values; a scope under a condition, or of an iteration, shares them and goes back.
+        values: Bindings of value names; conditional scopes and iterations share the dictionary and undo their changes.
         nodes: The region that nodes are added to.
         guard: The condition under which the scope runs.
         no_grad: Whether it runs without gradients.
         copies: Leading dimensions of its parameters, one per group of experts around it.
-        regions: Roles of the entries around it that are regions.
-        role: The role of the innermost entry around it that has one, for linears and convolutions.
-        lists: Module lists that no repeat runs through (experts): index and length.
-        sizes: Names that a local block sees too.
+        regions: Regions of the surrounding entries.
+        role: The role of linears and convolutions, from the innermost surrounding entry that has one.
+        lists: Module lists without a repeat (experts): index and length.
+        sizes: Names that are also visible in a local block.
         decide: Replaces conditions on loop indices in an evaluated expression.
-        visits: Calls around it that use a module of another place a second time.
-        turns: Calls around it that use a module again, each with its number.
+        visits: Surrounding calls that reuse a module from elsewhere in the module tree.
+        turns: Surrounding calls that reuse a module: its path and the number of the call.
     """
 
     path: Path
@@ -95,19 +95,19 @@ class Frame:
     turns: tuple[tuple[Path, int], ...] = ()
 
     def inside(self, **changes: Any) -> Frame:
-        """A scope within this one that shares its region."""
+        """A copy of this scope with ``changes``; nodes still go to the same region."""
         found = copy(self)
         found.__dict__.update(changes)
         return found
 
     def as_a(self, role: str) -> Frame:
-        """A scope within this one, of a region or for linears and convolutions of a role."""
+        """A copy of this scope with ``role`` added as a region, or as the role of linears and convolutions."""
         if not role:
             return self
         return self.inside(regions=(*self.regions, role)) if ROLES[role].group == "region" else self.inside(role=role)
 
     def calling(self, template: Template, path: Path, again: int) -> Frame:
-        """The scope of an entry at ``path``; ``again`` is the number of the call if it uses the module again, else 0."""
+        """The scope of an entry at ``path``; ``again`` is the call's number if it reuses the module, else 0."""
         if not again:
             return self
         visits = (*self.visits, Visit(self.path, path)) if template.text.startswith("/") else self.visits

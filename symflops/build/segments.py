@@ -1,8 +1,8 @@
-"""Cuts a repeat into segments: one loop per run of like iterations, never one body per iteration.
+"""Cuts a repeat into segments: one loop per run of equal iterations, never one body per iteration.
 
-A condition on the index cuts the repeat where its truth changes. The order of cut points (``k`` and ``L - 1``) may be unknown,
-so there are segments for every order. They follow one another, and their counts (``max(0, min(L, k) - ...)``) are zero for the
-orders that do not happen. A condition that is no run of indices divides the iterations of a segment into classes.
+A condition on the index cuts the repeat where its truth changes. If the order of cut points (``k`` and ``L - 1``) is unknown,
+segments are placed for every order, one after the other; the counts (``max(0, min(L, k) - ...)``) are zero for orders that do
+not occur. A condition that does not hold for a contiguous run of indices divides a segment's iterations into classes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_SEGMENTS = 256
 
 
 class Turns(NamedTuple):
-    """``count`` turns of a loop over the indices ``low + stride * turn + residue``; turns count from ``offset``."""
+    """``count`` turns of a loop, from ``offset``, over the indices ``low + stride * turn + residue``."""
 
     offset: Expr
     count: Expr
@@ -48,12 +48,12 @@ class Turns(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether turns are numbered by the index itself."""
+        """Whether the turn number equals the repeat's index."""
         return self.stride == 1 and self.residues == (0,) and bool(self.offset == self.low)
 
 
 class Body(NamedTuple):
-    """The nodes of one turn, what it carries, and the names that it changes."""
+    """Nodes of one turn, its carried values, and the names that it changes."""
 
     nodes: tuple[Node, ...]
     carries: tuple[Carry, ...]
@@ -61,12 +61,12 @@ class Body(NamedTuple):
 
 
 def is_same(entry: Repeat) -> bool:
-    """Whether a repeat calls the same modules in each iteration, in the same way, so that they exist even if it never runs."""
+    """Whether all iterations call the same modules alike; then the modules exist even if the count is 0."""
     return entry.shared and entry.index is None and entry.item is None
 
 
 class Segments:
-    """Places the segments of one repeat, and cuts further if a condition turns out to need it."""
+    """Places the segments of one repeat; adds cuts until every condition on the index is decided."""
 
     def __init__(
         self, services: Services, place_entries: PlaceEntries, entry: Repeat, frame: Frame, count: Expr, start: Expr
@@ -82,7 +82,7 @@ class Segments:
         self.indices: set[Symbol] = set()
 
     def place(self) -> None:
-        """Place the repeat.
+        """Place the repeat as loops, one per segment.
 
         Raises:
             UnknownSizeError: its iterations must be unrolled instead, or a size must be known.
@@ -93,7 +93,7 @@ class Segments:
             self._refine(needs)
 
     def _attempt(self) -> Cut | Select | None:
-        """Place all segments, or answer what must be decided about the index first."""
+        """Place all segments; return the cut or selection that is still missing, or None."""
         try:
             for segment in self._segments():
                 if (segment.count != 0 or is_same(self.entry)) and not self.services.limit.exceeded:
@@ -105,7 +105,7 @@ class Segments:
         return None
 
     def _refine(self, needs: Cut | Select) -> None:
-        """Add a cut or a condition; errors as of :meth:`place`."""
+        """Add the missing cut or selection; raises as :meth:`place`."""
         condition = needs.point if isinstance(needs, Cut) else needs.condition.expr
         if any(is_index(symbol.name) for symbol in condition.free_symbols - {needs.index, self.canonical}):
             message = "a condition compares the indices of two repeats"
@@ -122,7 +122,7 @@ class Segments:
             raise SpecError([Diagnostic("bad-repeat", message, self.entry.span, hint)])
 
     def _segments(self) -> Iterator[Segment]:
-        """Every combination of passed cuts that some order of the cuts allows, in the order of the iterations."""
+        """Segments for every combination of passed cuts that is possible, in the order of iterations."""
         many = len(self.cuts) >= MAX_SEGMENTS
         found = [] if many else list(islice(self._orders((), self._implied()), MAX_SEGMENTS + 1))
         if many or len(found) > MAX_SEGMENTS:
@@ -136,11 +136,11 @@ class Segments:
             yield Segment(low, high, pairs)
 
     def _implied(self) -> set[tuple[int, int]]:
-        """The pairs of cuts, by position, of which the first is never passed before the second."""
+        """Pairs (a, b) of cut positions such that cut ``a`` is never before cut ``b``."""
         return {(a, b) for (a, cut), (b, other) in product(enumerate(self.cuts), repeat=2) if (cut - other).is_nonnegative}
 
     def _orders(self, passed: tuple[bool, ...], implied: set[tuple[int, int]]) -> Iterator[tuple[bool, ...]]:
-        """Which cuts an iteration is past: every choice that begins with ``passed`` and that the order of the cuts allows."""
+        """All consistent choices of which cuts an iteration is past, extending the prefix ``passed``."""
         new = len(passed)
         if new == len(self.cuts):
             yield passed
@@ -151,7 +151,7 @@ class Segments:
                 yield from self._orders((*passed, value), implied)
 
     def _place_segment(self, segment: Segment) -> None:
-        """One loop, or for selectors of period P one over whole periods and at most one turn of each further iteration."""
+        """Place one loop; with selectors of period P, one over whole periods and P - 1 for the rest."""
         period = self._period(segment)
         if period == 1:
             return self._loop(segment, Turns(segment.low, segment.count, segment.low))
@@ -163,7 +163,7 @@ class Segments:
         return None
 
     def _period(self, segment: Segment) -> int:
-        """The number of iterations after which the selectors come round again; 1 if they do not."""
+        """The common period of the selectors in iterations; 1 if they are not periodic."""
         found = self.selected.period
         if not segment.low.is_Integer:
             return 1
@@ -208,7 +208,7 @@ class Segments:
     def _classes(
         self, segment: Segment, positions: list[Expr], selectors: Sequence[Truth], results: dict[str, Value]
     ) -> list[tuple[Truth, Body]]:
-        """A body for each combination of ``selectors``, which claims parameters as if the others did not run."""
+        """(condition, body) for each combination of ``selectors``; each body claims parameters independently."""
         table = self.services.parameters
         bound = ((name, self.frame.values.get(name, ABSENT)) for name in sorted(assigned(self.entry.body)))
         names = [name for name, old in bound if old.value is not None and not self.services.graph.is_poisoned(old)]
@@ -261,7 +261,7 @@ class Segments:
     def _iteration(
         self, segment: Segment, position: Expr, selected: dict[Truth, bool], nodes: list[Node]
     ) -> list[tuple[str, Binding, Binding]]:
-        """Place the body once, at index ``position``; the outer names that it rebinds."""
+        """Place the body at index ``position``; return (name, before, after) of each rebound outer name."""
         graph, frame, entry = self.services.graph, self.frame, self.entry
         index = size_symbol(f"{entry.index or 'i'}@{graph.number()}")
         self.indices.add(index)
@@ -279,7 +279,7 @@ class Segments:
             graph.counts.pop()
 
     def _check_carried(self, name: str, before: Value, after: Value) -> None:
-        """Report a name that leaves an iteration with other rows, or another width, than it enters with."""
+        """Report a carried name whose rows or width change within an iteration."""
         equal = self.services.definitions.equal
         same_width = before.width is after.width
         if before.width is not None and after.width is not None:

@@ -1,4 +1,4 @@
-"""The iterations of a repeat that patterns of a regime select: the cuts that they need, and which select an iteration."""
+"""Selection of a repeat's iterations by patterns of a regime: the required cuts, and the selectors of each iteration."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from symflops.ir.patterns import Path
 from symflops.support.findings import Diagnostic, Span
 
 IsPast = Callable[[Expr], bool]
-"""Whether the index of an iteration is at least some index."""
+"""A function that returns whether the index of an iteration is at least the given index."""
 
 
 class SelectedIterations:
-    """The selectors of patterns for the index of a repeat's module lists, which runs from ``start`` to ``end``."""
+    """The patterns' selectors for the index of a repeat's module lists, from ``start`` to ``end``."""
 
     def __init__(self, graph: GraphBuilder, lists: Sequence[Path], start: Expr, end: Expr) -> None:
         self.lists, self.start, self.end = lists, start, end
         self.selectors = tuple(dict.fromkeys(name for path in lists for name in graph.selectors(path)))
 
     def cuts(self) -> list[Expr]:
-        """Where the repeat must be cut so that each selector holds for all of a segment or for none of it."""
+        """Indices at which to cut the repeat, so that a selector covers a segment entirely or not at all."""
         points = [point for selector in self.selectors for point in self._run(selector)[:2]]
         inner = (point for point in points if not (point - self.start).is_nonpositive and not (self.end - point).is_nonpositive)
         return list(dict.fromkeys(inner))
 
     @property
     def period(self) -> int:
-        """The number of iterations after which all selectors with a step come round again."""
+        """The least common multiple of the selectors' steps, in iterations."""
         return lcm(1, *(self._run(selector)[2] for selector in self.selectors))
 
     def note(self, graph: GraphBuilder, position: Expr, is_past: IsPast, span: Span) -> None:
@@ -43,7 +43,7 @@ class SelectedIterations:
             graph.listed.update({(path, int(position)): chosen for path in self.lists})
 
     def _run(self, selector: str) -> tuple[Expr, Expr, int]:
-        """The first index, the one past the last, and the step of a selector."""
+        """Parse a selector into (start, stop, step), as of a Python range."""
         if ":" not in selector:
             first = self._point(selector, self.start)
             return first, first + 1, 1
@@ -51,7 +51,7 @@ class SelectedIterations:
         return self._point(low, self.start), self._point(high, self.end), max(1, int(step or 1))
 
     def _point(self, text: str, default: Expr) -> Expr:
-        """An index as written; a negative one counts from the end."""
+        """Parse an index; a negative one counts from the end, an empty one is ``default``."""
         if not text:
             return default
         return self.end + int(text) if text.startswith("-") else Integer(int(text))

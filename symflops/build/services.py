@@ -1,4 +1,4 @@
-"""The services with which entries are placed, each with one job, and the way back before a second attempt."""
+"""Services that place entries, each with one job, and checkpoints to undo a failed attempt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from symflops.ops.stacks import Stacks
 from symflops.support.findings import Reporter
 
 PlaceEntries = Callable[[Sequence[Entry], Frame], None]
-"""Places the entries of a body, such as that of a block, in a frame."""
+"""A function that places the entries of a body, such as a block's, in a frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Services:
         report: Collects findings.
         definitions: Compares and divides widths.
         streams: Declared streams and batch variables.
-        surroundings: What is around the current entry, for findings.
+        surroundings: Calls, repeats and entries around the current entry, for findings.
         limit: Counts operators.
         evaluator: Evaluates expressions and paths.
         graph: Creates values, node numbers and indices.
@@ -51,7 +51,7 @@ class Services:
     binder: NameBinder
 
     def checkpoint(self, frame: Frame) -> Callable[[], None]:
-        """Remember the state before an attempt in ``frame``; calling the answer goes back to it."""
+        """Save the state before an attempt in ``frame``; return a function that restores it."""
         values, returned, diagnostics = len(self.graph.values), len(self.graph.returned), list(self.report.diagnostics)
         claims, bindings = self.parameters.claims.mark, frame.values.mark
         nodes, stacks, operators = len(frame.nodes), self.stacks.copy(), self.limit.operators
@@ -71,7 +71,7 @@ class Services:
 def services_of(
     spec: Spec, report: Reporter, definitions: Definitions, streams: Streams, patterns: tuple[str, ...]
 ) -> Services:
-    """New services for one graph."""
+    """Create the services for one graph."""
     surroundings, graph = Surroundings(spec), GraphBuilder(spec.apart, patterns)
     evaluator = Evaluator(graph.is_poisoned, spec.renamed)
     limit = OperatorLimit(surroundings)

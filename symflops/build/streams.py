@@ -38,10 +38,10 @@ class Streams:
         self.variables: dict[str, Symbol] = {}
         self.sizes = sizes
         self.report = report
-        self.introduced: set[tuple[str, Expr]] = set()  # axes that are called as a batch variable and have another length
+        self.introduced: set[tuple[str, Expr]] = set()  # axes that share a batch variable's name but have another length
         self.owners: dict[
             tuple[str, str], tuple[StreamSpec, str, str]
-        ] = {}  # of a length: its stream, the name of that, its axis
+        ] = {}  # (index set, length) -> (stream, stream name, axis)
         for stream in spec.streams:
             for axis, length in (pair for part in stream.parts for pair in part.axes):
                 self.owners.setdefault((stream.over, length.text), (stream, stream.name.text, axis.text))
@@ -53,7 +53,7 @@ class Streams:
                     report.add(diagnostic)
 
     def declare(self, spec: StreamSpec) -> Stream:
-        """A declared stream; a name in a length that is no size becomes a batch variable."""
+        """Convert a stream's declaration; names in lengths that are no sizes become batch variables."""
         self.introduce_lengths(spec)
         parts = []
         for part in spec.parts:
@@ -68,7 +68,7 @@ class Streams:
         return Stream(spec.over, tuple(parts))
 
     def introduce_lengths(self, spec: StreamSpec, around: tuple[StreamSpec, ...] = ()) -> None:
-        """Make names in lengths of a stream batch variables; an axis that is such a name owns it, even in a later stream."""
+        """Register batch variables in a stream's lengths; an axis whose length is just the variable owns it."""
         for axis, expression in (pair for part in spec.parts for pair in part.axes):
             for name, span in names(expression):
                 if name in self.sizes:
@@ -92,15 +92,15 @@ class Streams:
         return any(map(self.measures, of_all.free_symbols))
 
     def introduce(self, axis: str, length: Expr, before: Expr | None = None) -> None:
-        """Note an axis that hides a batch variable of its name, because it has another length.
+        """Record an axis that shadows a batch variable of the same name but another length.
 
-        One that was there ``before`` and is resized (``h: h//2``) goes on to mean its current length.
+        An axis that already existed with length ``before`` and is resized (``h: h//2``) keeps meaning its current length.
         """
         if axis in self.variables and length != self.variables[axis] and (before is None or self.is_product(length)):
             self.introduced.add((axis, length))
 
     def is_product(self, length: Expr) -> bool:
-        """Whether a length is a product of lengths, or a sum with one."""
+        """Whether a term of the length multiplies several batch variables."""
         return any(
             sum(exponent for atom, exponent in term if any(map(self.measures, atom.free_symbols))) > 1
             for term in Polynomial.of(length).terms
@@ -111,22 +111,22 @@ class Streams:
         return bool(self.variables.get(symbol.name) == symbol)
 
     def longest(self, length: Expr) -> Expr:
-        """The longest ``length`` of a batch; a length that all items share is itself."""
+        """The maximum of ``length`` over the batch; a length that is equal for all items stays unchanged."""
         return Longest(Polynomial.of(length).expr) if self.of_items(length) else length
 
     def evaluate_longest(self, walker: Any, node: Any) -> Expr:
-        """``longest(x)`` in an expression."""
+        """Evaluate ``longest(x)`` in an expression: the maximum over all items."""
         return self.longest(self._of_one_set(walker, node, "longest")[0])
 
     def evaluate_together(self, walker: Any, node: Any) -> Expr:
-        """``together(x)`` in an expression: the sum over all items."""
+        """Evaluate ``together(x)`` in an expression: the sum over all items."""
         length, sets = self._of_one_set(walker, node, "together")
         if not sets:
             walker.fail("bad-expression", "together takes a length of items", node)
         return Together(Str(sets[0]), Polynomial.of(length).expr)
 
     def _of_one_set(self, walker: Any, node: Any, function: str) -> tuple[Expr, list[str]]:
-        """The length that a call has as its only argument, and the index set of its items if it depends on them."""
+        """Evaluate a call's only argument: the length, and a list of its index set (empty without items)."""
         if len(node.args) != 1:
             walker.fail("bad-expression", f"{function} takes one length", node)
         length: Expr = walker.number(walker.visit(node.args[0]), node)
@@ -144,7 +144,7 @@ class Streams:
         decide: Callable[[Any], Any] = as_it_is,
         calls: Mapping[str, Function] | None = None,
     ) -> Expr:
-        """The length of an ``axis`` as an expression of sizes, batch variables and the axes in scope."""
+        """Evaluate the length of ``axis`` in terms of sizes, batch variables and the ``axes`` in scope."""
         scope = ChainMap[str, Any]({**axes}, self.variables, self.sizes if sizes is None else sizes)
         for name, span in names(expression):
             if name != axis and (name, axes.get(name)) in self.introduced:
@@ -158,28 +158,28 @@ class Streams:
 
 
 def declared_as(name: str) -> str:
-    """How to declare a stream, as a hint."""
+    """The hint that explains how to declare a stream."""
     return f"declare it under 'streams': '{name}: [x]', or '{name}: []' for one row per sample"
 
 
 class StreamScope:
-    """The streams that one operator sees, with the names of its frame, which decides conditions on loop indices.
+    """Resolves and derives streams for one operator, with the names of its frame.
 
-    ``width`` is the function of that name in expressions.
+    ``width`` implements ``width(v)`` in expressions.
     """
 
     def __init__(self, streams: Streams, frame: Frame, width: Function) -> None:
         self.streams, self.sizes, self.decide, self.calls = streams, frame.names, frame.decide, {"width": width}
 
     def named(self, name: str, call: Call) -> Stream:
-        """The declared stream ``name``."""
+        """Look up the declared stream ``name``; fails with a hint if unknown."""
         if name not in self.streams.declared:
             hint = did_you_mean(name, self.streams.declared, declared_as(name))
             call.fail("unknown-stream", f"there is no stream '{name}'", "stream", hint)
         return self.streams.declared[name]
 
     def resolve(self, field: Name | tuple[PartSpec, ...], old: Stream, call: Call, others: Iterable[Stream] = ()) -> Stream:
-        """A stream by name, or by axes over the index set of ``old``; lengths may name axes of ``old``, then of ``others``."""
+        """A stream by name, or by axes over the items of ``old``; lengths may use axes of ``old``, ``others``."""
         if isinstance(field, Name):
             return self.named(field.text, call)
         further = {name: length for name, length in axes_of(*others).items() if name not in self.sizes}
@@ -195,15 +195,15 @@ class StreamScope:
         return None if name in self.sizes or name in self.streams.variables else self.streams.declared.get(name)
 
     def value(self, expression: Expression, stream: Stream, **more: Expr) -> Any:
-        """An expression in which the axes of ``stream`` name their lengths, ``tokens`` their product, and ``more`` others."""
+        """Evaluate an expression over axis lengths of ``stream``, ``tokens`` (its rows) and ``more`` names."""
         own = {**axes_of(stream), "tokens": stream.rows, **more}
         value = evaluate(expression, ChainMap[str, Any](own, self.streams.variables, self.sizes), self.calls)
         return self.fitting(without_index(value, expression, self.decide, tuple(more.values())), stream.items, expression)
 
     def lengths(self, expression: Expression, named: Sequence[Stream], others: Iterable[Stream] = ()) -> tuple[Expr, ...]:
-        """A list of sizes in which the axes of the streams ``named`` name their lengths, ``tokens`` the product of the first's.
+        """Evaluate a list of sizes; axes of ``named`` streams are lengths, ``tokens`` all rows of the first.
 
-        Axes of ``others`` are visible under names that nothing else has; one that a batch variable hides is a warning.
+        Axes of ``others`` are visible unless another name shadows them; shadowing by a batch variable is a warning.
         """
         own = {**axes_of(*reversed(named)), "tokens": named[0].rows}
         for name, span in names(expression):
@@ -225,14 +225,14 @@ class StreamScope:
         return tuple(self.fitting(item, named[0].items, expression) for item in found)
 
     def fitting(self, length: Any, items: str, expression: Expression) -> Any:
-        """``length``; refuses that of one item where all items of a batch are taken together."""
+        """Return ``length``; refuse a per-item length if ``items`` is once per batch."""
         if items == ONCE and isinstance(length, Expr) and self.streams.of_items(length):
             message = f"'{expression.text}' has the length {length} of one item, and here all items of the batch are together"
             raise _error("length-of-items", message, expression.span, f"'tokens' are all rows of the first value; {RENAMED}")
         return length
 
     def replace(self, field: Name | tuple[PartSpec, ...], old: Stream, call: Call) -> Stream:
-        """``old`` with new lengths for some axes; every part must have those."""
+        """``old`` with new lengths for some axes, which every part must have."""
         if isinstance(field, Name):
             call.fail("bad-field", f"'{field}' is no axis with a length", "axes", "such as {h: h//2, w: w//2}")
         parts = []
@@ -248,19 +248,19 @@ class StreamScope:
         return Stream(old.items, tuple(parts))
 
     def padded(self, stream: Stream) -> Stream:
-        """``stream`` with every item padded to the longest along each axis; several parts become one."""
+        """``stream`` with every item padded to the longest of the batch along each axis; parts merge into one."""
         axes = stream.parts[0].axes if len(stream.parts) == 1 else (("tokens", stream.rows),)
         return Stream(stream.items, (Part(tuple((name, self.streams.longest(length)) for name, length in axes)),))
 
     def together(self, stream: Stream) -> Stream:
-        """The rows of all items as one axis, once per batch, named after the index set."""
+        """The stream flattened over the batch: one axis with the rows of all items, named after the index set."""
         items, measures = Str(stream.items), self.streams.measures
         parts = Polynomial.of(stream.rows).split(lambda atom: any(map(measures, atom.free_symbols)))
         sums = (part.expr * Together(items, Polynomial({rows: Fraction(1)}).expr) for rows, part in parts.items())
         return Stream(ONCE, (Part(((stream.items, Add(*sums)),)),))
 
     def part(self, spec: PartSpec, scope: Mapping[str, Expr], items: str) -> Part:
-        """One part, with its lengths evaluated in ``scope``."""
+        """Convert one part, evaluating its lengths in ``scope``."""
         return Part(tuple((name.text, self._length(value, scope, name.text, items)) for name, value in spec.axes))
 
     def _length(self, expression: Expression, axes: Mapping[str, Expr], axis: str, items: str) -> Expr:
@@ -271,13 +271,13 @@ class StreamScope:
 
 
 def axes_of(*streams: Stream) -> dict[str, Expr]:
-    """The axes of those of ``streams`` that have one part, with their lengths."""
+    """Axis -> length of all single-part ``streams``; later streams win."""
     return {name: length for stream in streams if len(stream.parts) == 1 for name, length in stream.parts[0].axes}
 
 
 @contextmanager
 def told_axes(axes: Iterable[str]) -> Iterator[None]:
-    """Findings about a name that nothing has say which axes there are."""
+    """Context in which findings about an unknown name list the known axes."""
     try:
         yield
     except SpecError as error:

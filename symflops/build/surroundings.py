@@ -1,4 +1,4 @@
-"""What surrounds the entry being placed: block calls, unrolled repeats and the entries to come. Findings tell it."""
+"""Context of the entry being placed, for findings: block calls, unrolled repeats and the entries to come."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Ahead(NamedTuple):
 
 
 class Surroundings:
-    """Stacks of what surrounds the entry being placed, outermost first.
+    """Stacks with the context of the entry being placed, outermost first.
 
     Attributes:
         calls: The block calls around it.
@@ -40,7 +40,7 @@ class Surroundings:
         self._sizes = {key: size.name.text for size in spec.sizes for key in size.keys}
 
     def explained(self, found: Diagnostic, entry: Entry, frame: Frame) -> Diagnostic:
-        """A finding about ``entry``, with the entry that binds a value later, and the calls that lead here."""
+        """Extend a finding about ``entry`` by the later entry that binds its value and surrounding calls."""
         if found.code == "unknown-value":
             found = early_value(found, entry, frame.values, [region[position:] for region, position in self.ahead[::-1]])
         if found.code == "unknown-size" and found.span is not None and found.span.text in self._sizes:
@@ -49,7 +49,7 @@ class Surroundings:
         return replace(found, also=(*found.also, *self.calls[:-MAX_CALLS:-1])) if self.calls else found
 
     def too_large(self, message: str) -> Diagnostic:
-        """The finding about a structure with too many operators, at the longest unrolled repeat or the outermost call."""
+        """The finding about too many operators, located at the longest unrolled repeat or the outermost call."""
         if not self.unrolled:
             place = self.calls[0].span if self.calls else None
             hint = "a block is written out wherever it is called: one that calls another twice doubles it"
@@ -66,7 +66,7 @@ class Surroundings:
 
 
 def fields_behind(expression: Expression, spec: Spec) -> Iterator[str]:
-    """The fields of a config that an expression depends on, also through derived sizes."""
+    """Config fields that an expression depends on, directly or through derived sizes."""
     derived = {letter.text: formula for letter, formula in spec.derived}
     keys = {size.name.text: size.keys[0] for size in spec.sizes}
     for name, _ in names(expression):

@@ -15,17 +15,17 @@ MOST_DIGITS = 40
 
 
 def argument(*names: str, **options: Any) -> Argument:
-    """An argument, described as :meth:`argparse.ArgumentParser.add_argument` takes it."""
+    """Declare an argument with the parameters of :meth:`argparse.ArgumentParser.add_argument`."""
     return lambda parser: parser.add_argument(*names, **options)
 
 
 def one_of(*arguments: Argument, required: bool = False) -> Argument:
-    """Arguments that exclude each other."""
+    """Group arguments that exclude each other."""
     return lambda parser: arguments_of(*arguments)(parser.add_mutually_exclusive_group(required=required))
 
 
 def arguments_of(*arguments: Argument) -> Callable[[argparse.ArgumentParser], None]:
-    """The ``configure`` of a command: a function that adds its arguments to a parser."""
+    """Build the ``configure`` function of a command, which adds its arguments to a parser."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         for add in arguments:
@@ -55,10 +55,10 @@ JSON = argument("--json", action="store_true", help="print a JSON object")
 
 
 def whole(text: str, name: str) -> int:
-    """A number such as ``1e21`` or ``2_000``, exactly.
+    """Parse a whole number such as ``1e21`` or ``2_000`` exactly.
 
     Raises:
-        SymflopsError: it is no whole number.
+        SymflopsError: the text is no whole number.
     """
     from decimal import Decimal, InvalidOperation
 

@@ -34,7 +34,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Divide and print."""
+    """Compute and print the device-hours of a training."""
     from symflops.analysis.solve import budget
     from symflops.training.devices.rates import rate_of
 

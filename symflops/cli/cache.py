@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what the cache holds, or clear it."""
+    """Print the folder, entries and size of the cache, or clear it."""
     from symflops.library.cache import clear, entries, folder
     from symflops.support.errors import SymflopsError
 

@@ -40,7 +40,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Take or check the census."""
+    """Take, check or compare censuses, or test lengths."""
     from symflops.read.spec_files import chosen_specs
 
     files = chosen_specs(args.specs)
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check(files: list[Any]) -> int:
-    """Print why censuses are stale."""
+    """Print why censuses are stale; return 1 if any is."""
     from symflops.api import load
     from symflops.library.records.census import MISSING, stale
 
@@ -63,7 +63,7 @@ def check(files: list[Any]) -> int:
 
 
 def lengths(files: list[Any]) -> int:
-    """Print the batches that only the class, or only the spec, refuses."""
+    """Print the batches that only the class, or only the spec, refuses; return 1 if there are any."""
     from symflops.api import load
     from symflops.cli.progress import progress
     from symflops.verify.cases import cases_of
@@ -85,7 +85,7 @@ def lengths(files: list[Any]) -> int:
 
 
 def take(files: list[Any], args: argparse.Namespace) -> int:
-    """Take the census of specs, and write it beside them."""
+    """Take the census of each spec, then write it next to the spec or compare it; return 1 if one differs."""
     from symflops.api import load
     from symflops.cli.progress import progress
     from symflops.library.records.census import census_of, census_path
@@ -112,5 +112,5 @@ def take(files: list[Any], args: argparse.Namespace) -> int:
 
 
 def uncounted(classes: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of a census, class by class, without the number of variations."""
+    """Drop the numbers of variations from the classes of a census, so that two can be compared."""
     return {name: {key: value for key, value in entry.items() if key != "variations"} for name, entry in classes.items()}

@@ -45,7 +45,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check specs; 1 when there are errors."""
+    """Check specs, once or on every change; return 1 if there are errors."""
     if args.explain:
         return explain(args.explain)
     from symflops.read.spec_files import chosen_specs
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def again(files: Sequence[SpecFile], args: argparse.Namespace) -> int:
-    """Check ``files`` while they are watched: what cannot be read now is told, and may be mended."""
+    """Check watched ``files``; an unreadable file is reported, and watching continues."""
     try:
         return checked(files, args)
     except SymflopsError as error:
@@ -74,7 +74,7 @@ def again(files: Sequence[SpecFile], args: argparse.Namespace) -> int:
 
 
 def checked(files: Sequence[SpecFile], args: argparse.Namespace) -> int:
-    """Check ``files`` once and show what is found; 1 when there are errors."""
+    """Check ``files`` once and print the findings; return 1 if there are errors."""
     from symflops.cli.actions.check import findings
     from symflops.library.lookup import read_config
 
@@ -90,7 +90,7 @@ def checked(files: Sequence[SpecFile], args: argparse.Namespace) -> int:
 
 
 def summary(specs: int, failed: int, found: Sequence[Diagnostic]) -> str:
-    """The number of specs, errors and warnings, and the command that explains the first kind."""
+    """Summarise the numbers of specs, failures, warnings and notes; name the command that explains more."""
     line = f"{counted(specs, 'spec')}, {f'{failed} with errors' if failed else 'all fine'}"
     for severity in ("warning", "note"):
         number = sum(finding.severity == severity for finding in found)
@@ -100,7 +100,7 @@ def summary(specs: int, failed: int, found: Sequence[Diagnostic]) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things."""
+    """Format a number with its noun, in the plural if needed: ``2 specs``."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
@@ -118,7 +118,7 @@ def explain(code: str) -> int:
 
 
 def roles_of(files: Sequence[SpecFile]) -> Roles:
-    """What the modules of specs are for, by spec, as JSON."""
+    """Map each spec to the roles of its modules, as JSON objects."""
     from symflops.api import load
     from symflops.cli.actions.check import role_rows
 
@@ -126,7 +126,7 @@ def roles_of(files: Sequence[SpecFile]) -> Roles:
 
 
 def role_table(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Roles for people: module, operator, role and regions, and what each follows from."""
+    """Format roles as table lines: module, operator, role, its origin, and regions."""
     lines = [("module", "operator", "role", "from", "regions")]
     for row in rows:
         regions = (region if origin == "spec" else f"{region} ({origin})" for region, origin in row["regions"].items())
@@ -153,7 +153,7 @@ def as_json(found: Sequence[Diagnostic], roles: Roles | None = None) -> None:
 
 
 def as_object(finding: Diagnostic) -> dict[str, Any]:
-    """A finding as JSON: lines and columns count from 1, ``end`` is the column after the last one."""
+    """Convert a finding to JSON; lines and columns count from 1, ``end`` is the column after the last."""
     return {
         "code": finding.code, "severity": finding.severity, "message": finding.message, **place(finding.span),
         "label": finding.label, "hint": finding.hint, "note": finding.note,
@@ -162,14 +162,14 @@ def as_object(finding: Diagnostic) -> dict[str, Any]:
 
 
 def place(span: Span | None) -> dict[str, Any]:
-    """A place as JSON; nulls if a finding has none."""
+    """Convert the place of a finding to JSON; all nulls if it has none."""
     if span is None:
         return dict.fromkeys(("path", "line", "column", "end"))
     return {"path": span.source.shown, "line": span.line, "column": span.column, "end": span.end}
 
 
 def github(found: Sequence[Diagnostic], roles: Roles | None = None) -> None:
-    """Print workflow commands, which GitHub shows beside the lines."""
+    """Print findings as workflow commands, which GitHub shows as annotations of lines."""
     for finding in found:
         span = finding.span
         fields = {"title": f"{finding.code}"}
@@ -184,5 +184,5 @@ def github(found: Sequence[Diagnostic], roles: Roles | None = None) -> None:
 
 
 def escaped(words: str, more: str = "") -> str:
-    """A text with the characters escaped that end a workflow command, and those in ``more``."""
+    """Escape the characters that end a workflow command, and those in ``more``."""
     return "".join(f"%{ord(char):02X}" if char in "%\r\n" + more else char for char in words)

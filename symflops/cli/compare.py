@@ -92,7 +92,7 @@ def conventions(args: argparse.Namespace, config: dict[str, Any], regime: str) -
 
 
 def differences(spec: str, config: dict[str, Any], batch: dict[str, Any], regime: str, names: list[str]) -> list[Any]:
-    """The difference of each pair of conventions, cause by cause."""
+    """Explain the difference of each pair of conventions, cause by cause."""
     from itertools import combinations
 
     if len(names) < 2:
@@ -105,7 +105,7 @@ def differences(spec: str, config: dict[str, Any], batch: dict[str, Any], regime
 
 
 def causes(pair: Any, models: Mapping[str, Any]) -> list[str]:
-    """The difference of two conventions in lines that fit."""
+    """Format the difference of two conventions as lines that fit the terminal."""
     from symflops.verify.differences import percent
 
     units, most = [NAMES[models[name].unit] for name in (pair.second, pair.first)], width()
@@ -118,7 +118,7 @@ def causes(pair: Any, models: Mapping[str, Any]) -> list[str]:
 
 
 def difference(pair: Any) -> dict[str, Any]:
-    """The difference of two conventions as JSON has it, cause by cause."""
+    """Convert the difference of two conventions to JSON, cause by cause."""
     rules = [
         {
             "words": step.words,
@@ -133,7 +133,7 @@ def difference(pair: Any) -> dict[str, Any]:
 
 
 def convention_table(spec: str, regime: str, rows: list[dict[str, Any]]) -> list[str]:
-    """The table for people."""
+    """Format the FLOPs under each convention as table lines."""
     units = {NAMES[found["unit"]] for found in rows}
     shared = units.pop() if len(units) == 1 else ""
     cells = [("convention", "forward", "backward", "total", "to the first")]
@@ -145,7 +145,7 @@ def convention_table(spec: str, regime: str, rows: list[dict[str, Any]]) -> list
 
 
 def plot(args: argparse.Namespace, batch: dict[str, Any], estimators: dict[str, Any], executed: bool) -> None:
-    """The ratio of each to the first, over the length of the items of a stream; with recomputed work if ``executed``."""
+    """Plot the ratio of each estimator to the first over the length; ``executed`` adds recomputed work."""
     from symflops.emit.page.plots import ratios, save
     from symflops.evaluate.step import sweep
 
@@ -163,7 +163,7 @@ def plot(args: argparse.Namespace, batch: dict[str, Any], estimators: dict[str, 
 
 
 def table(spec: str, convention: str, rows: list[dict[str, Any]]) -> list[str]:
-    """The table for people."""
+    """Format the FLOPs under each regime, with ratios, as table lines."""
     keys = ("trainable_parameters", "forward", "backward", "recomputed")
     cells = [("regime", "trains", "forward", "backward", "recomputed", "of full", "of 3 fwd")]
     for found in rows:
@@ -175,6 +175,6 @@ def table(spec: str, convention: str, rows: list[dict[str, Any]]) -> list[str]:
 
 
 def titled(title: str, cells: list[Any]) -> list[str]:
-    """A table below its title."""
+    """Format a table below its title, as lines that fit the terminal."""
     most = width()
     return [*wrapped(title, most), *columns(cells, most)]

@@ -42,7 +42,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script of a shell, or the words that may follow."""
+    """Print the completion script of a shell, or the completions of a line."""
     if args.shell in SCRIPTS:
         print(SCRIPTS[args.shell])
         return 0
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def candidates(before: Sequence[str], last: str) -> Iterable[str]:
-    """The words that may stand after those ``before``, of which the ``last`` one has begun."""
+    """Candidate words at the position after ``before``; ``last`` is the word typed so far."""
     import importlib
 
     from symflops.cli.main import COMMANDS
@@ -74,7 +74,7 @@ def candidates(before: Sequence[str], last: str) -> Iterable[str]:
 
 
 def values(metavar: str, last: str) -> Iterable[str]:
-    """The values of an argument, as its help calls them; of a list, after its items so far."""
+    """Known values of an argument with this ``metavar``; for a list, prefixed with the items in ``last``."""
     from symflops.read.spec_files import pages
 
     *items, _ = last.split(",")
@@ -95,7 +95,7 @@ def values(metavar: str, last: str) -> Iterable[str]:
 
 
 def specs() -> Iterable[str]:
-    """The names of specs, and of their variants that no other spec has."""
+    """Names of specs, and of variants that only one spec has."""
     from collections import Counter
 
     from symflops.library.catalog import catalogs

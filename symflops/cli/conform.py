@@ -22,7 +22,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Derive every record, and print which are equal."""
+    """Derive the figure of every record, and print those that differ and the share of equal ones."""
     import sys
 
     from symflops.cli.progress import progress
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write_pages(folder: Path, found: list[Any]) -> None:
-    """Write the pages: the comparison, the differences of conventions with their reasons, and the figures of tools."""
+    """Write the pages of conformance, of differences between conventions, and of profilers."""
     from symflops.support.files import write
     from symflops.verify.convention_pages import conformance_page, differences_page, tools_page
 
@@ -57,7 +57,7 @@ def write_pages(folder: Path, found: list[Any]) -> None:
 
 
 def differing(found: list[Any]) -> list[str]:
-    """A line for every record that is not equal."""
+    """Format one line for each record that is not equal."""
     return [
         f"{one.status} {one.id}: {one.expected} there, {one.derived} derived: {one.explanation}"
         for one in found

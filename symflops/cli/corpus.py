@@ -48,7 +48,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Scan a table, or read a result, and print what its rows cost."""
+    """Scan a table, or read a result, and print the cost of its rows; or print the query."""
     given = from_file(args.result) if args.result else None
     models = priced(args, given)
     by = [name.strip() for name in args.group_by.split(",") if name.strip()]
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def scanned(args: argparse.Namespace, models: Sequence[Priced], by: Sequence[str]) -> int:
-    """Scan the table, and price its rows."""
+    """Scan the table, print the cost of its rows, and write costs per row if asked."""
     from symflops.cli.actions.corpus import Scan, Table
 
     scan = Scan(Table(args.lengths), models, by)
@@ -80,10 +80,10 @@ def scanned(args: argparse.Namespace, models: Sequence[Priced], by: Sequence[str
 
 
 def priced(args: argparse.Namespace, given: dict[str, Any] | None) -> list[Priced]:
-    """Each model under each regime and convention.
+    """Build an estimator with its columns for each model, regime and convention.
 
     Raises:
-        SymflopsError: as an estimate; or no columns are named.
+        SymflopsError: a model cannot be estimated, or no columns are named.
     """
     from symflops.analysis.convention_comparison import regimes_in
     from symflops.analysis.corpus import Priced, columns_in
@@ -106,7 +106,7 @@ def priced(args: argparse.Namespace, given: dict[str, Any] | None) -> list[Price
 
 
 def estimator(word: str, config: str | None, regime: str, convention: str) -> InterpretedEstimator:
-    """The estimator of a model that is named as on every command line."""
+    """Build the estimator of a model from the word that names it on the command line."""
     from symflops.cli.terminal import tell
     from symflops.library import lookup
     from symflops.library.naming import named
@@ -124,10 +124,10 @@ def estimator(word: str, config: str | None, regime: str, convention: str) -> In
 
 
 def from_file(path: str) -> dict[str, Any]:
-    """The rows of a result, and the columns and groups that it names.
+    """Read a stored result: its rows, and the columns and groups that it names.
 
     Raises:
-        SymflopsError: it is no result.
+        SymflopsError: the file holds no result.
     """
     from symflops.support.reading import read_json
 
@@ -141,7 +141,7 @@ def from_file(path: str) -> dict[str, Any]:
 
 
 def answer(models: Sequence[Priced], rows: Sequence[dict[str, Any]], by: Sequence[str]) -> dict[str, Any]:
-    """The JSON object of a result: figures of all rows, and per group."""
+    """Build the JSON object of a result: figures of all rows, and per group."""
     from symflops.analysis.corpus import summed_rows
 
     whole = summed_rows(rows)
@@ -157,7 +157,7 @@ def answer(models: Sequence[Priced], rows: Sequence[dict[str, Any]], by: Sequenc
 
 
 def show(args: argparse.Namespace, found: dict[str, Any], first: str) -> int:
-    """Print a result; returns 1 if rows are left out."""
+    """Print a result; return 1 if some rows cannot run on a model."""
     from symflops.cli.terminal import columns, short, tell, width
     from symflops.evaluate.units import NAMES
 
@@ -193,6 +193,6 @@ def show(args: argparse.Namespace, found: dict[str, Any], first: str) -> int:
 
 
 def labels(models: Sequence[dict[str, Any]]) -> list[str]:
-    """The spec of each model, with its regime and its convention if they differ between models."""
+    """Label each model by its spec, plus regime and convention if these differ between models."""
     keys = [key for key in ("regime", "convention") if len({model[key] for model in models}) > 1]
     return [", ".join(str(model[key]) for key in ("spec", *keys)) for model in models]

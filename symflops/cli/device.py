@@ -25,7 +25,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look up and print."""
+    """Look up a device and print its peak rate, or list all devices."""
     from symflops.training.devices.names import peak_called
     from symflops.training.devices.peaks import table
 

@@ -39,7 +39,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare and print."""
+    """Compare two models, or a model with its baseline, and print the difference."""
     from symflops.analysis.difference import Pair
 
     if args.top < 0:
@@ -75,7 +75,7 @@ def beside(args: argparse.Namespace) -> int:
 
 
 def answer(args: argparse.Namespace, found: Any, names: list[str], told: list[str], batch: Any, estimator: Any) -> None:
-    """Print a difference."""
+    """Print the difference of two models, as text or JSON."""
     if args.json:
         made = {"schema": 1, "first": names[0], "second": names[1], "regime": args.regime, "convention": args.convention}
         made |= {"unit": estimator.unit, "batch": batch, "parameters": three(found, "parameters")}
@@ -91,7 +91,7 @@ def answer(args: argparse.Namespace, found: Any, names: list[str], told: list[st
 
 
 def subject(text: str, args: argparse.Namespace) -> Any:
-    """A model by its spec, or by its config."""
+    """Load a model from the name of a spec, or from the path of a config."""
     from symflops.analysis.subject import Subject
     from symflops.library.lookup import read_config
     from symflops.library.naming import named
@@ -107,26 +107,26 @@ def subject(text: str, args: argparse.Namespace) -> Any:
 
 
 def texts(change: Any) -> list[tuple[str, str]]:
-    """A difference of closed forms: the names of moments, each with its coefficient as text."""
+    """Pairs (moment, coefficient as text) of a difference of closed forms."""
     from symflops.emit.python.printer import PythonPrinter
 
     return [(moment.name, PythonPrinter().text(formula)) for moment, formula in change]
 
 
 def three(found: Any, name: str) -> dict[str, int]:
-    """A figure of both models, and the difference."""
+    """Figure ``name`` of the first and the second model, and their difference."""
     one, two = getattr(found.first, name), getattr(found.second, name)
     return {"first": one, "second": two, "difference": two - one}
 
 
 def cause(one: Any) -> dict[str, Any]:
-    """A cause as JSON has it."""
+    """Convert a cause to JSON."""
     told = {"kind": one.kind, "cause": one.words, **asdict(one.figures), "total": one.figures.total}
     return told | {"formula": {"forward": dict(texts(one.terms))}}
 
 
 def totals(found: Any, unit: str) -> Iterator[str]:
-    """The figures of both models and their differences."""
+    """Format the figures of both models and their differences as lines."""
     yield f"{'':<12}{'A':>20}  {'B':>20}  {'B - A':>22}"
     for name in ("parameters", "forward", "backward"):
         one, two, change = three(found, name).values()
@@ -136,7 +136,7 @@ def totals(found: Any, unit: str) -> Iterator[str]:
 
 
 def formula(found: Any) -> Iterator[str]:
-    """The difference of closed forms."""
+    """Format the difference of the closed forms as lines."""
     yield "closed form of the difference"
     for name, change in found.terms.items():
         text = " + ".join(f"({coefficient})*{moment}" for moment, coefficient in texts(change)) or "0"
@@ -144,7 +144,7 @@ def formula(found: Any) -> Iterator[str]:
 
 
 def causes(found: Any, top: int) -> Iterator[str]:
-    """The causes, sizes first, then modules by what they cost."""
+    """Format the ``top`` causes as table lines, and sum up the rest."""
     if not found.causes:
         yield "no cause: both cost the same"
         return
@@ -164,5 +164,5 @@ def causes(found: Any, top: int) -> Iterator[str]:
 
 
 def signed(value: int) -> str:
-    """A number with its sign, four digits and a prefix."""
+    """Format a number with its sign, four digits and an SI prefix."""
     return f"{'-' if value < 0 else '+' if value else ''}{scaled(abs(value)).strip()}"

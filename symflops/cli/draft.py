@@ -70,10 +70,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def variants_of(args: argparse.Namespace, subject: Any) -> dict[str, Any]:
-    """The variants: the config with the fields of each instead of its own.
+    """Build a subject per variant: the config with the fields of the variant replaced.
 
     Raises:
-        SymflopsError: a name without a file, twice, or arguments of no variant.
+        SymflopsError: a name has no file or occurs twice, or arguments belong to no variant.
     """
     tables: list[dict[str, Any]] = []
     for option, texts in (("--variant", args.variant), ("--variant-inputs", args.variant_inputs)):
@@ -93,10 +93,10 @@ def variants_of(args: argparse.Namespace, subject: Any) -> dict[str, Any]:
 
 
 def save(path: Path, text: str, census: str = "") -> None:
-    """Write a draft to a file, or to a folder under the name of its spec, and its census beside it; if that fails, print it.
+    """Write a draft and its census to a file, or a folder under the spec's name; on failure print it.
 
     Raises:
-        SymflopsError: it cannot be written.
+        SymflopsError: the file cannot be written.
     """
     from symflops.library.records.census import census_path
     from symflops.support.files import write
@@ -113,7 +113,7 @@ def save(path: Path, text: str, census: str = "") -> None:
 
 
 def given(args: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """The config, the arguments of a call and further options."""
+    """Read config, call arguments and options; an example of a known class fills in missing ones."""
     from symflops.draft.examples import example_of
 
     if args.config and args.inputs:
@@ -126,7 +126,7 @@ def given(args: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 
 def read(text: str) -> Any:
-    """The object of a JSON file, or the text of one."""
+    """Parse a JSON object, given as text or as the path of a file."""
     found = parse_json(text, "the JSON") if text.lstrip().startswith("{") else read_json(text)
     if not isinstance(found, dict):
         raise SymflopsError(f"{text}: not a JSON object")
@@ -134,7 +134,7 @@ def read(text: str) -> Any:
 
 
 def show_progress() -> Any:
-    """A function that shows progress, if standard error is a terminal."""
+    """Return a function that shows progress on standard error; it does nothing off a terminal."""
     if not sys.stderr.isatty():
         return lambda _: None
     return lambda text: print(f"\r{text:<76.76}", end="", file=sys.stderr, flush=True)
@@ -147,7 +147,7 @@ def clear() -> None:
 
 
 def report(found: Any) -> dict[str, Any]:
-    """The report as JSON data."""
+    """Convert the result of a draft to JSON data."""
     return {
         "schema": 1,
         "reference": found.subject.reference,
@@ -175,7 +175,7 @@ def report(found: Any) -> dict[str, Any]:
 
 
 def summary(found: Any) -> str:
-    """The report as text."""
+    """Format the result of a draft as text."""
     exact = sum(proof.exact for proof in found.proofs)
     verdict = "exact" if found.exact else "partial"
     lines = [f"{found.subject.reference}: {verdict}: {exact} of {len(found.proofs)} configurations are equal"]

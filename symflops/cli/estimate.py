@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def batch_of(text: str) -> dict[str, Any]:
-    """The batch that was given as JSON or as a file of it."""
+    """Parse a batch, given as JSON or as ``@`` and the path of a JSON file."""
     batch = read_json(text[1:]) if text.startswith("@") else parse_json(text, "the batch")
     if not isinstance(batch, dict):
         raise SymflopsError('a batch maps streams to lists, e.g. {"text": [4096, 1024]}')
@@ -61,7 +61,7 @@ def batch_of(text: str) -> dict[str, Any]:
 
 
 def asked(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """The model that a question is about, and the batch."""
+    """Load the model and the batch of a command line; the batch defaults to a typical one."""
     from symflops.analysis.subject import Subject
     from symflops.library.lookup import read_config
 
@@ -70,7 +70,7 @@ def asked(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
 
 
 def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]:
-    """The estimate of the chosen model."""
+    """Estimate the model of a command line on ``batch``; return the result as a dict."""
     from symflops.library import lookup
 
     config = lookup.read_config(args.config) if args.config else {}
@@ -95,14 +95,14 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
 
 
 def noted(found: dict[str, Any]) -> dict[str, Any]:
-    """An estimate whose notes were told."""
+    """Print the notes of an estimate to standard error, and return the estimate."""
     for note in found["notes"]:
         tell(note)
     return found
 
 
 def rules_of(args: argparse.Namespace) -> Any:
-    """The convention, by name; in MACs, one that counts elements too is the convention without their work."""
+    """Select the convention; for MACs, one that counts elementwise work is used without that work."""
     if args.unit == "flops" or args.convention in ("symflops", "torch"):
         return args.convention
     from symflops.api import convention_of
@@ -112,7 +112,7 @@ def rules_of(args: argparse.Namespace) -> Any:
 
 
 def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
-    """The estimate of a spec file, derived on the spot."""
+    """Derive a spec file and estimate it on ``batch``."""
     from symflops.api import load
     from symflops.evaluate.unread import check_unread
     from symflops.library.lookup import result
@@ -124,7 +124,7 @@ def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, A
 
 
 def table(found: dict[str, Any]) -> str:
-    """The estimate for people: exact numbers with units, and a rounded reading of the FLOPs."""
+    """Format an estimate as text: exact numbers with units, and rounded FLOPs."""
     unit = NAMES[found["unit"]]
     spec = f"{found['spec']} ({found['variant']})" if found["variant"] else found["spec"]
     single = f", a multiply-add as {MULTIPLY_ADD[AS_SOURCE]}" if found["unit"] == AS_SOURCE else ""

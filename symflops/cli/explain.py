@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 BAR = 20
 WITH_BAR = 90
-"""The columns from which on a share is drawn, too."""
+"""The least width of a terminal at which shares are also drawn as bars."""
 
 
 configure = arguments_of(
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def selected_estimator(args: argparse.Namespace) -> tuple[Any, Any]:
-    """The estimator of the chosen model, from a stored program or from a file, and what is known of its sizes."""
+    """Build the estimator of the chosen model, and return it with the known values of its sizes."""
     from symflops.library import lookup
 
     if not args.spec and not args.config:
@@ -100,7 +100,7 @@ def selected_estimator(args: argparse.Namespace) -> tuple[Any, Any]:
 
 
 def counted(args: argparse.Namespace) -> Any:
-    """The convention, by name; in MACs, without what runs element by element."""
+    """Select the convention; for MACs, without elementwise work."""
     if args.unit == "flops":
         return args.convention
     from symflops.api import convention_of
@@ -109,7 +109,7 @@ def counted(args: argparse.Namespace) -> Any:
 
 
 def selected_rows(told: Explanation, args: argparse.Namespace) -> list[dict[str, Any]]:
-    """The rows that were asked for."""
+    """Select rows of modules by ``--top``, or by ``--depth`` and ``--all``."""
     if args.top is not None:
         return told.top(args.top)
     rows = [row for row in told.rows if row["depth"] <= args.depth]
@@ -117,7 +117,7 @@ def selected_rows(told: Explanation, args: argparse.Namespace) -> list[dict[str,
 
 
 def lines(told: Explanation, args: argparse.Namespace) -> list[str]:
-    """What is printed, in lines that fit."""
+    """Format the whole explanation as lines that fit the terminal."""
     from symflops.evaluate.evidence import summary
 
     most, found = width(), told.estimate
@@ -138,7 +138,7 @@ def lines(told: Explanation, args: argparse.Namespace) -> list[str]:
 
 
 def per_token(found: dict[str, Any], unit: str) -> str:
-    """The parameters that one token goes through, the tokens of the batch, and FLOPs per token."""
+    """Format parameters (all, and active per token), tokens of the batch, and FLOPs per token."""
     told = f"parameters {found['parameters']:,}"
     if found["parameters_active"] is not None:
         told += f", active per token {found['parameters_active']:,}"
@@ -146,7 +146,7 @@ def per_token(found: dict[str, Any], unit: str) -> str:
 
 
 def table(rows: list[dict[str, Any]], most: int, unit: str, flat: bool) -> list[str]:
-    """The table of modules: a tree, or a list of paths."""
+    """Format the table of modules, as a tree or (``flat``) as a list of paths."""
     drawn = most >= WITH_BAR
     cells = [(f"module (in {unit})", "parameters", "forward", "backward", "share")]
     for row in rows:
@@ -160,7 +160,7 @@ def table(rows: list[dict[str, Any]], most: int, unit: str, flat: bool) -> list[
 
 
 def roles(told: Explanation, most: int) -> list[str]:
-    """The modules that conventions may count apart, by role and by region."""
+    """Format the modules that conventions may count separately, by role and by region."""
     from symflops.evaluate.evidence import shortened
 
     names = [f"{row['role']} (inferred)" if row["inferred"] else row["role"] for row in told.roles]
@@ -171,7 +171,7 @@ def roles(told: Explanation, most: int) -> list[str]:
 
 
 def forms(told: Explanation, most: int, unit: str) -> list[str]:
-    """The closed forms, a line per moment, and what the letters mean."""
+    """Format the closed forms, one line per moment, and the meaning of each letter."""
     found = [styled(f"closed form, {unit} per batch:", "bold")]
     for name in ("forward", "backward"):
         head = f"  {name:<10} = "
@@ -198,7 +198,7 @@ def forms(told: Explanation, most: int, unit: str) -> list[str]:
 
 
 def plot(args: argparse.Namespace, told: Explanation) -> None:
-    """The share of each part in a step, over the length of the items of a stream, and where attention is half."""
+    """Plot the share of each part of a step over the length, and mark where attention reaches half."""
     from symflops.emit.page.plots import breakdown, save
     from symflops.evaluate.item_analysis import ATTENTION
     from symflops.evaluate.step import Step, sweep

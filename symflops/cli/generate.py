@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _standalone(args: argparse.Namespace) -> int:
-    """Print one module, or write those of all structures of specs to a folder."""
+    """Print the standalone module of one spec, or write the modules of all structures to a folder."""
     from symflops.cli.actions.generate import standalone
     from symflops.read.spec_files import find_spec, shipped, specs_in
     from symflops.support.files import write
@@ -81,7 +81,7 @@ def _standalone(args: argparse.Namespace) -> int:
 
 
 def _selected_rules(args: argparse.Namespace) -> Any:
-    """The regimes and conventions that are asked for; an inline regime has commas of its own."""
+    """Parse and validate ``--regime`` and ``--convention``; an inline regime may contain commas."""
     from symflops.api import convention_of, regime_of
     from symflops.cli.actions.stored_rules import Chosen
 
@@ -110,14 +110,14 @@ class _Work:
         self.read()
 
     def read(self) -> None:
-        """Read what the folder knows of the specs that there are."""
+        """Read manifest and catalog of the folder, without specs that no longer exist."""
         from symflops.cli.actions.generate import CATALOG, MANIFEST, known, without
 
         self.manifest, self.catalog = known(self.out, MANIFEST), known(self.out, CATALOG)
         without(self.names, self.manifest, self.catalog)
 
     def write(self, files: list[Any]) -> int:
-        """Write what changed."""
+        """Derive outdated specs and write their files, then the shared files and stamps."""
         from symflops.cli.actions.generate import shared_files
         from symflops.support.files import locked
 
@@ -134,14 +134,14 @@ class _Work:
         return 0
 
     def stamps(self) -> Any:
-        """What the files of the folder were made from."""
+        """Load the stamps of the folder."""
         from symflops.cli.actions.generate import Stamps
         from symflops.support.digests import digest, package_digest
 
         return Stamps(self.out, lambda _: digest(f"{package_digest()} {self.chosen}"))
 
     def compare(self, files: list[Any], diff: bool) -> int:
-        """Derive what has changed and compare bytes; 1 when anything differs."""
+        """Derive outdated specs and compare bytes with the files; return 1 if anything differs."""
         from symflops.cli.actions.generate import shared_files
 
         stamps = self.stamps()
@@ -163,7 +163,7 @@ class _Work:
         return 0
 
     def findings(self, texts: dict[str, str], same: set[str], diff: bool) -> Iterator[str]:
-        """What differs between what is derived and what is there; ``same`` are files that were not derived."""
+        """Yield files that are missing, differ or belong to no spec; ``same`` are known to be unchanged."""
         from symflops.cli.actions.generate import MANIFEST, orphans
         from symflops.support.files import holds
 
@@ -181,14 +181,14 @@ class _Work:
                 yield f"{self.out / name}: belongs to no spec"
 
     def kept_by_digest(self, name: str, text: str) -> bool:
-        """Whether a file need not be there, and the manifest has the digest of ``text``."""
+        """Whether a file may be missing because the manifest has the digest of ``text``."""
         from symflops.cli.actions.generate import BY_DIGEST
         from symflops.support.digests import digest
 
         return name.endswith(BY_DIGEST) and self.manifest.get("outputs", {}).get(name) == digest(text)
 
     def causes(self, text: str) -> Iterator[str]:
-        """The inputs whose digest is another than when the files were generated."""
+        """Yield the inputs whose digest has changed since the files were generated."""
         import json
 
         now, then = json.loads(text), self.manifest
@@ -200,7 +200,7 @@ class _Work:
                     yield f"{name}: changed since the files were generated"
 
     def compiled(self, files: list[Any]) -> Iterator[tuple[Any, Any]]:
-        """Derive specs in their order, with a bar."""
+        """Yield each spec with its derived output, in order, and draw a progress bar."""
         from symflops.cli.actions.generate import output_of
 
         for file, output in in_workers(partial(output_of, chosen=self.chosen), files, "deriving"):

@@ -37,7 +37,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Derive and print."""
+    """Derive the growth of a model's cost and print it."""
     from symflops.analysis.growth import Growth
 
     subject, batch = asked(args)
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def overtaking(one: Any) -> dict[str, Any]:
-    """Where attention overtakes all else, as JSON has it; ``formula`` is the root in sizes."""
+    """Convert a crossover of attention and all other work to JSON; ``formula`` is the root in sizes."""
     found = one.crossover
     told = {"streams": one.streams, "letter": one.letter, "work": found.work, "kind": found.kind, "formula": root_of(one)}
     told |= {"root": one.root, "value": found.value, "assumed": tuple(map(condition, one.assumed)), "refused": one.refused}
@@ -69,7 +69,7 @@ def overtaking(one: Any) -> dict[str, Any]:
 
 
 def root_of(one: Any) -> str:
-    """The length at which both cost the same, as a formula; empty without a closed form whose letters have values."""
+    """Formula of the length at which attention costs as much as the rest; empty without a closed form."""
     from symflops.emit.python.printer import PythonPrinter
 
     text, found = PythonPrinter().text, one.crossover
@@ -81,14 +81,14 @@ def root_of(one: Any) -> str:
 
 
 def terms_of(one: Any) -> dict[str, str]:
-    """What one more costs forward, per moment."""
+    """Map each moment to the forward cost of one more token, layer or expert, as text."""
     from symflops.emit.python.printer import PythonPrinter
 
     return {name: PythonPrinter().text(formula) for name, formula in one.formulas}
 
 
 def condition(assumed: Any) -> str:
-    """What is assumed of a length, in words."""
+    """Format an assumption about a length as a relation, such as ``S >= W``."""
     from symflops.emit.python.printer import PythonPrinter
 
     left, right = map(PythonPrinter().text, (assumed.left, assumed.right))
@@ -96,13 +96,13 @@ def condition(assumed: Any) -> str:
 
 
 def per_token(row: Any) -> dict[str, Any]:
-    """One length as JSON has it."""
+    """Convert the FLOPs per token at one length to JSON."""
     each = {"flops": row.flops, "flops_per_token": float(row.each), "attention": float(row.attention)}
     return {"length": row.length, "tokens": row.tokens, **each}
 
 
 def crossings(found: list[Any]) -> Iterator[str]:
-    """Where attention costs as much as all else; passes that are alike are told together."""
+    """Format where attention costs as much as all other work; equal passes share a line."""
     yield "attention costs as much as all else" if found else "there is no attention that could overtake anything"
     alike: dict[Any, list[str]] = {}
     for one in found:
@@ -125,7 +125,7 @@ def crossings(found: list[Any]) -> Iterator[str]:
 
 
 def table(rows: tuple[Any, ...], unit: str) -> Iterator[str]:
-    """The lines of a table: one more of each, and its cost."""
+    """Format the cost of one more of each item (token, layer, expert) as table lines."""
     yield f"{'one more of':<32}{'now':>10}  {'parameters':>11}  {'forward':>9}  {'backward':>9}"
     for row in rows:
         name = row.name if row.step == 1 else f"{row.name} (+{row.step})"
@@ -138,13 +138,13 @@ def table(rows: tuple[Any, ...], unit: str) -> Iterator[str]:
 
 
 def short(value: int) -> str:
-    """A number with four digits and a prefix; a minus in front if it is below zero."""
+    """Format a number with four digits, an SI prefix, and a minus if it is negative."""
     text = scaled(abs(value)).strip()
     return f"-{text}" if value < 0 else text
 
 
 def plot(grown: Any, rows: list[Any], unit: str) -> Iterator[str]:
-    """FLOPs per token as bars, of which # is attention."""
+    """Draw FLOPs per token as bars; the ``#`` part of a bar is attention."""
     title = f"{unit} per token, both passes, over {grown.label}; # is attention"
     yield from textwrap.wrap(title, WIDTH, subsequent_indent="  ")
     most = max((row.each for row in rows), default=0)

@@ -25,7 +25,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the specs, or the rows of another kind."""
+    """Print the specs, or the names of another kind with their documentation."""
     if args.kind == "specs":
         return specs(args.json)
     rows = ROWS[args.kind]()
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def documented(row: dict[str, Any]) -> str:
-    """The documentation of a row, and the version of a framework that it reproduces."""
+    """Format the documentation of a row, with the framework version that it reproduces, if any."""
     from symflops.ir.reproduced import Reproduced
 
     return f"{row['doc']} ({Reproduced(**row['reproduces']).sentence})" if row.get("reproduces") else str(row["doc"])
@@ -73,7 +73,7 @@ def specs(as_json: bool) -> int:
 
 
 def regimes() -> list[dict[str, Any]]:
-    """What trains: the shipped regimes."""
+    """List the shipped regimes (what trains)."""
     from symflops.api import regime_of
     from symflops.read.spec_files import pages
 
@@ -81,7 +81,7 @@ def regimes() -> list[dict[str, Any]]:
 
 
 def conventions() -> list[dict[str, Any]]:
-    """What counts: the shipped conventions."""
+    """List the shipped conventions (what counts as FLOPs)."""
     from dataclasses import asdict
 
     from symflops.api import convention_of

@@ -42,7 +42,7 @@ HELP = "usage: symflops COMMAND [...]\n\nParameters and FLOPs of neural networks
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line; returns the exit code."""
+    """Run one command line and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     words = [word for word in given if word != "--traceback"]
     if not words or words[0] in ("-h", "--help"):
@@ -91,7 +91,7 @@ def _run(name: str, words: Sequence[str]) -> int:
     from symflops.cli.terminal import tell, width
 
     def formatter(prog: str) -> argparse.HelpFormatter:
-        return argparse.RawDescriptionHelpFormatter(prog, width=width() - 2)  # without a width it would import shutil
+        return argparse.RawDescriptionHelpFormatter(prog, width=width() - 2)  # argparse imports shutil if no width is given
 
     parser = argparse.ArgumentParser(prog=f"symflops {name}", description=module.__doc__, formatter_class=formatter)
     module.configure(parser)
@@ -122,7 +122,7 @@ def _run(name: str, words: Sequence[str]) -> int:
 
 
 def say(text: str) -> None:
-    """Print a message; one that cannot be printed changes no exit code."""
+    """Print a message to standard error; ignore a failure to print, so that the exit code stays."""
     import contextlib
 
     with contextlib.suppress(OSError, ValueError):
@@ -130,13 +130,13 @@ def say(text: str) -> None:
 
 
 def _exit_for(error: OSError) -> str:
-    """What could not be written, or what could not be printed."""
+    """Describe an OSError; if standard output failed, redirect it so that its buffer is dropped."""
     reason = error.strerror or str(error)
     if error.filename is not None:
         return f"{error.filename}: {reason}"
     import os
 
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer of the output has no place to go
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # drop the rest of the output buffer
     return reason
 
 

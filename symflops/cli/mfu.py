@@ -44,7 +44,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Divide and print."""
+    """Compute and print the utilisation."""
     import math
 
     from symflops.training.devices.rates import rate_of
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def printed(found: dict[str, Any], args: argparse.Namespace) -> list[str]:
-    """The result for people."""
+    """Format the result as lines of text."""
     rates = f"{found['achieved_tflops_per_device']:.2f} of {found['peak_tflops']:g} TFLOP/s a device ({found['peak_source']})"
     lines = [f"MFU {found['mfu']:.4f}: {rates}"]
     if found.get("model", {}).get("unit") == AS_SOURCE:
@@ -82,10 +82,10 @@ def printed(found: dict[str, Any], args: argparse.Namespace) -> list[str]:
 
 
 def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float]:
-    """The estimate of a model, if one is named; the FLOPs of the step; and with recomputed work.
+    """Return the estimate of a model (or empty), the FLOPs of a step, and those with recomputation.
 
     Raises:
-        SymflopsError: FLOPs are given and derived, or neither; or as an estimate.
+        SymflopsError: both a model and FLOPs are given, or neither; or the estimate fails.
     """
     given = args.flops is not None or args.kernel_details
     if given and (args.spec or args.config or args.batch):
@@ -110,7 +110,7 @@ def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float]:
 
 
 def summed(path: str) -> Decimal:
-    """The sum of the column of FLOPs over all kernels; blank and N/A cells are kernels that have none."""
+    """Sum the FLOPs column of a profile over all kernels; blank and N/A cells count as 0."""
     import csv
 
     from symflops.support.reading import read_lines

@@ -21,7 +21,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Rewrite files; 1 if one cannot be read, or has to be rewritten."""
+    """Rewrite files; return 1 if one cannot be read or, with ``--check``, is of version 1."""
     from pathlib import Path
 
     from symflops.cli.actions.migrate import files_of, migrate

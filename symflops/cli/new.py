@@ -25,7 +25,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the start of a spec, and say what comes next."""
+    """Write the files of a new spec, and print the next command."""
     from pathlib import Path
 
     from symflops.cli.actions.new import begin, start

@@ -17,7 +17,7 @@ PATIENCE, TICK = 0.5, 0.25
 
 
 class _Watched:
-    """A stream that clears a clock before it writes."""
+    """Wrapper of a stream that clears the clock before each write."""
 
     def __init__(self, stream: Any, clock: _Clock) -> None:
         self._stream, self._clock = stream, clock
@@ -33,7 +33,7 @@ class _Watched:
 
 
 class _Clock:
-    """Draws for how long a command has been at work, below what it said last."""
+    """Draws the running time of a command below its last output, from a thread."""
 
     def __init__(self, label: str, stream: Any) -> None:
         self.label, self.stream = label, stream
@@ -42,7 +42,7 @@ class _Clock:
         self.shown, self.at_line_start = 0, True
 
     def said(self, text: str) -> None:
-        """Clear the line, and wait again; a line that has not ended stays alone."""
+        """Clear the clock before ``text`` is written, and restart the wait; an unfinished line is kept."""
         if self.shown:
             self.stream.write(f"\r{' ' * self.shown}\r")
             self.stream.flush()
@@ -63,7 +63,7 @@ class _Clock:
 
 @contextmanager
 def clock(label: str) -> Iterator[None]:
-    """Show on a terminal that a command is at work, whenever it has been silent for most of a second."""
+    """Show the running time of a command on a terminal after half a second without output."""
     out, error = sys.stdout, sys.stderr
     if not error.isatty():
         yield
@@ -81,7 +81,7 @@ def clock(label: str) -> Iterator[None]:
 
 
 def progress(items: Sequence[T], verb: str, label: Callable[[T], str]) -> Iterator[T]:
-    """Yield ``items`` one by one, and draw a bar."""
+    """Yield ``items`` one by one, and draw a progress bar on a terminal."""
     started, shown = time.monotonic(), False
     for number, item in enumerate(items):
         if sys.stderr.isatty() and time.monotonic() - started > 0.5:
@@ -95,7 +95,7 @@ def progress(items: Sequence[T], verb: str, label: Callable[[T], str]) -> Iterat
 
 
 def in_workers(function: Callable[[F], T], files: Sequence[F], verb: str) -> Iterator[tuple[F, T]]:
-    """Each file with the result of ``function``, which worker processes run; with a bar."""
+    """Run ``function`` on files in worker processes; yield (file, result) and draw a progress bar."""
     from symflops.support.workers import mapped
 
     results = mapped(function, files)

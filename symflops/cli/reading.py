@@ -18,7 +18,7 @@ configure = arguments_of(SPECS, argument("--check", action="store_true", help="c
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write or compare; 1 when a file differs."""
+    """Write or compare the readings of specs; return 1 if ``--check`` finds a difference."""
     import logging
 
     from symflops.api import load

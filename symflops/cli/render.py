@@ -24,7 +24,7 @@ from symflops.cli.arguments import ASSUME, NUMERIC, SPEC, STRUCTURE, argument, a
 from symflops.support.errors import SymflopsError
 
 ENDINGS = {"latex": "tex", "pdf": "pdf", "markdown": "md", "html": "html"}
-"""The formats, and how their files end."""
+"""Formats, with the endings of their files."""
 TEX_SECONDS = 300
 
 
@@ -44,7 +44,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Render, then print or write."""
+    """Render a derivation, and print or write it."""
     texts = rendered(args)
     folder = args.out or ("." if any(isinstance(text, bytes) for text in texts.values()) else None)
     if folder is None:
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
-    """What to write, by file name."""
+    """Render all files of a command line, by file name."""
     from symflops import __version__
     from symflops.api import CONVENTIONS, REGIMES, load
     from symflops.emit.latex import document as latex
@@ -93,12 +93,12 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
 
 
 def program_of(model: Any, known: Any, regimes: Sequence[str], conventions: Sequence[str]) -> Any:
-    """The program with what is known put in, or that of the structure that the defaults have."""
+    """Derive the program with the known sizes substituted, or the one of the default structure."""
     return known.of(model.program(regimes, conventions, known.config)) if known else model.typical(regimes, conventions)
 
 
 def fragments_of(name: str) -> Callable[..., dict[str, str]]:
-    """What prints the fragments of a format.
+    """Return the function that renders the fragments of a format.
 
     Raises:
         SymflopsError: the format has none.
@@ -113,7 +113,7 @@ def fragments_of(name: str) -> Callable[..., dict[str, str]]:
 
 
 def html_page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> str:
-    """The page with a calculator, as one file."""
+    """Render the HTML page with a calculator, as one file."""
     from symflops.api import CONVENTIONS
     from symflops.cli.actions.site import standalone
     from symflops.cli.actions.stored_rules import baked, compared
@@ -125,7 +125,7 @@ def html_page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tup
 
 
 def page(model: Any, known: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> Any:
-    """The page, with figures of the regimes that the model takes and of the conventions to compare with."""
+    """Build the page of a model, with figures of its regimes and of the conventions in ``against``."""
     from symflops.analysis.baseline import against as against_baseline
     from symflops.api import REGIMES
     from symflops.cli.actions.stored_rules import baked, convention_figures
@@ -146,7 +146,7 @@ def tools() -> None:
     """Check that the tools for a PDF are installed.
 
     Raises:
-        SymflopsError: TeX is not there.
+        SymflopsError: a tool is missing.
     """
     import shutil
 
@@ -157,10 +157,10 @@ def tools() -> None:
 
 
 def typeset(source: str, name: str) -> bytes:
-    """The PDF of a LaTeX document.
+    """Typeset a LaTeX document and return the PDF.
 
     Raises:
-        SymflopsError: TeX is not there, or does not take the document.
+        SymflopsError: TeX is not installed, fails on the document, or takes too long.
     """
     import os
     import subprocess

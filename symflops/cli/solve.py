@@ -32,7 +32,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Search and print."""
+    """Solve for the value at the budget and print it."""
     from symflops.analysis.solve import solve
 
     budget, tokens = whole(args.flops, "--flops"), whole(args.tokens, "--tokens")

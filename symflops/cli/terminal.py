@@ -24,7 +24,7 @@ OWN = tuple(f"\033[{style}m" for style in ("0", *STYLES.values(), "1;31", "1;33"
 
 
 def width() -> int:
-    """The columns of a line: the variable ``COLUMNS``, else those of the terminal, else 80."""
+    """Width of a line in columns: the variable ``COLUMNS``, else that of the terminal, else 80."""
     text = os.environ.get("COLUMNS", "")
     try:
         found = int(text) if text.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
@@ -34,23 +34,23 @@ def width() -> int:
 
 
 def line_width() -> int:
-    """The columns of a line on a terminal, or of ``COLUMNS``; lines of a file or of a pipe have no end."""
+    """Width of a line on a terminal or in ``COLUMNS``; unlimited for a file or a pipe."""
     return width() if os.environ.get("COLUMNS") or sys.stdout.isatty() else sys.maxsize
 
 
 def styled(text: str, style: str) -> str:
-    """``text`` in a style, on a terminal whose user does not refuse colours (``NO_COLOR``)."""
+    """Style ``text`` if standard output is a terminal and ``NO_COLOR`` is not set."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stdout.isatty()
     return text if plain or not text.strip() else f"\033[{STYLES[style]}m{text}\033[0m"
 
 
 def tell(text: object) -> None:
-    """Print a message about what a command does."""
+    """Print a message of a command to standard error."""
     print(f"symflops: {text}", file=sys.stderr)
 
 
 def scaled(value: int) -> str:
-    """A number with four digits and an SI prefix."""
+    """Format a number with four digits and an SI prefix, padded to a fixed width."""
     for power, prefix in ((18, "E"), (15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):
         if value >= 10**power:
             return f"{value / 10**power:9.3f} {prefix}"
@@ -58,19 +58,19 @@ def scaled(value: int) -> str:
 
 
 def short(value: int) -> str:
-    """A number as :func:`scaled` writes it, without spaces around it."""
+    """Format a number like :func:`scaled`, without surrounding spaces."""
     return scaled(value).strip()
 
 
 def of_batch(batch: Mapping[str, Any]) -> str:
-    """A batch as text; of a long one, the beginning and the end."""
+    """Format a batch as text; a long one loses its middle."""
     import json
 
     return f"batch {cut(json.dumps(batch), LONGEST_BATCH)}"
 
 
 def fitted(text: str, most: int) -> str:
-    """``text`` with at most ``most`` characters: a longer one loses its middle."""
+    """Shorten ``text`` to at most ``most`` characters by cutting its middle."""
     if len(text) <= most:
         return text
     head = max(most - 1, 0) // 2
@@ -78,9 +78,9 @@ def fitted(text: str, most: int) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]], most: int) -> list[str]:
-    """Rows as lines of at most ``most`` characters: the first cell to the left, and shortened to fit; the others to the right.
+    """Format rows as lines of at most ``most`` characters.
 
-    The first line is bold.
+    The first cell is left-aligned and shortened to fit, the others are right-aligned. The first line is bold.
     """
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     first = min(widths[0], max(most - sum(2 + one for one in widths[1:]), 8))
@@ -93,7 +93,7 @@ def columns(rows: Sequence[Sequence[str]], most: int) -> list[str]:
 
 
 def place_to_cut(text: str, room: int) -> int:
-    """The space at which a line of ``room`` characters ends: in few parentheses, before a sign, the last one; -1 for none."""
+    """Index of the space to break a line at: least nested, before a sign, last; -1 if there is none."""
     depth, found = 0, []
     for place, mark in enumerate(text[: room + 1]):
         depth += (mark == "(") - (mark == ")")
@@ -103,16 +103,16 @@ def place_to_cut(text: str, room: int) -> int:
 
 
 def wrapped(text: str, most: int, first: str = "", rest: str = "") -> list[str]:
-    """``text`` as lines of at most ``most`` characters, after ``first`` and, from the second line on, after ``rest``.
+    """Wrap ``text`` to lines of ``most`` characters, the first after ``first``, the others after ``rest``.
 
-    Lines end at spaces, of a formula in few parentheses; a formula without spaces ends at an operator.
+    Lines break at spaces, in formulas at the least nested ones; a formula without spaces breaks at an operator.
     """
     lines: list[str] = []
     head = first
     while len(head) + len(text) > most:
         room = max(most - len(head), 8)
         cut = place_to_cut(text, room)
-        if cut < 0 and not lines and len(rest) < len(first):  # the first word has no place behind a long head
+        if cut < 0 and not lines and len(rest) < len(first):  # the first word does not fit after a long head
             lines.append(head.rstrip())
             head = rest
             continue
@@ -127,18 +127,18 @@ def wrapped(text: str, most: int, first: str = "", rest: str = "") -> list[str]:
 
 
 class Shown:
-    """A stream that writes control characters of texts as escapes; one of messages shortens long lines, too."""
+    """Wrapper of a stream that escapes control characters; for messages it also shortens long lines."""
 
     def __init__(self, stream: Any, messages: bool) -> None:
         self._stream, self._messages = stream, messages
 
     def write(self, text: str) -> int:
-        """Write a text, with the styles of a command if it goes to a terminal."""
+        """Write a text with control characters escaped; on a terminal, styles of commands are kept."""
         self._stream.write(self._shown(text) if not text.isprintable() or len(text) > 1000 else text)
         return len(text)
 
     def writelines(self, lines: Any) -> None:
-        """Write texts."""
+        """Write each text with :meth:`write`."""
         for line in lines:
             self.write(line)
 
@@ -163,7 +163,7 @@ class Shown:
 
 
 class Streams:
-    """While a command runs, its streams are open and show texts; afterwards they are as before."""
+    """Context that opens closed standard streams and escapes their output, and restores them on exit."""
 
     def __enter__(self) -> None:
         self.before = sys.stdin, sys.stdout, sys.stderr
@@ -177,7 +177,7 @@ class Streams:
             os.close(null)
         for stream in (sys.stdout, sys.stderr):
             if str(getattr(stream, "encoding", "utf-8")).lower().replace("-", "") != "utf8" and hasattr(stream, "reconfigure"):
-                stream.reconfigure(encoding="utf-8")  # a locale without UTF-8 cannot say every formula
+                stream.reconfigure(encoding="utf-8")  # other encodings lack characters of formulas
         sys.stdout, sys.stderr = Shown(sys.stdout, False), Shown(sys.stderr, True)
 
     def __exit__(self, *_: object) -> None:

@@ -37,7 +37,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write, or compare."""
+    """Write the files of vendored estimators, or compare them with the tree."""
     from symflops.cli.actions.vendor import Order, drifted, save, vendored
     from symflops.library.lookup import read_config
 
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def command(args: argparse.Namespace, spec: str) -> str:
-    """The command that writes the files of a spec, without paths of this machine."""
+    """Build the command that writes the files of a spec, without local paths."""
     words = ["symflops", "vendor", Path(spec).name, "--for", args.project]
     words += ["--regime", args.regime] * (args.regime != "full") + ["--convention", args.convention] * bool(args.convention)
     words += ["--config", Path(args.config).name] if args.config else []

@@ -45,14 +45,14 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Verify and print."""
+    """Verify specs against real classes or measured records, and print the result."""
     if args.regime:
         return in_regime(args)
     return records(args) if args.records else live(args)
 
 
 def records(args: argparse.Namespace) -> int:
-    """Compare with measured records."""
+    """Compare specs with measured records; return 1 if one fails."""
     from symflops.read.spec_files import chosen_specs
     from symflops.verify.records import read_records
     from symflops.verify.verdicts import VerifiedSpec
@@ -76,7 +76,7 @@ def records(args: argparse.Namespace) -> int:
 
 
 def judge(found: list[Any], models: dict[str, Any]) -> list[Any]:
-    """The verdict on each record, by the known inexact records beside the specs."""
+    """Verify each record, and adjust its verdict by the lists of known inexact records."""
     from symflops.library.records.inexact import known_inexact
     from symflops.verify.verdicts import judged, verify_records
 
@@ -87,7 +87,7 @@ def judge(found: list[Any], models: dict[str, Any]) -> list[Any]:
 
 
 def summary(verdicts: list[Any]) -> dict[str, int]:
-    """Print verdicts that are not exact and the number of each status; returns these numbers."""
+    """Print verdicts that are not exact and the count of each status; return these counts."""
     for verdict in verdicts:
         if verdict.status not in ("exact", "no-spec"):
             print(
@@ -99,7 +99,7 @@ def summary(verdicts: list[Any]) -> dict[str, int]:
 
 
 def passes(verdict: Any) -> str:
-    """Both numbers of each pass that differs."""
+    """Format measured and derived values of each figure that differs."""
     return "; ".join(
         f"{key} {verdict.expected[key]} measured, {verdict.derived[key]} derived"
         for key in ("parameters", "forward", "backward")
@@ -108,7 +108,7 @@ def passes(verdict: Any) -> str:
 
 
 def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, Any]) -> None:
-    """Write the exact and the known inexact records by spec, for the pages."""
+    """Write exact and known inexact records by spec, for derivation pages."""
     from symflops.cli.actions.generate import printed
     from symflops.support.files import write
 
@@ -129,7 +129,7 @@ def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, An
 
 
 def save_published(path: Path, found: list[Any], models: dict[str, Any]) -> None:
-    """Write sizes and batches of published models beside it, for the presets of pages."""
+    """Write sizes and batches of published models next to ``path``, for the presets of pages."""
     from symflops.cli.actions.generate import printed
     from symflops.library.records.published import FILE
     from symflops.support.files import write
@@ -139,7 +139,7 @@ def save_published(path: Path, found: list[Any], models: dict[str, Any]) -> None
 
 
 def live(args: argparse.Namespace) -> int:
-    """Compare with the real classes; faulty entries of a spec are reported and left out."""
+    """Compare specs with the real classes; faulty entries of a spec are reported and omitted."""
     from symflops.verify.defaults import default_differences
 
     parts = readable(args.specs)
@@ -160,14 +160,14 @@ def live(args: argparse.Namespace) -> int:
 
 
 def masks(reports: list[Any]) -> str:
-    """How the masks of the real class compare over all cases, in words; empty without attention."""
+    """Describe the worst comparison of masks over all cases; empty without attention."""
     found = {report.masks.verdict: report.masks for report in reports if not isinstance(report, Failed) and report.masks}
     worst = next((found[verdict] for verdict in ("differ", "not seen", "equal") if verdict in found), None)
     return str(worst).partition(",")[0] if worst and worst.modules else str(worst or "")
 
 
 def without_cases(model: Any) -> str:
-    """Where a model without cases may have some, as a message."""
+    """Message that a model has no case file, with the place to write one."""
     from symflops.verify.cases import cases_path
 
     hint = "list configs and batches there: - {config: {...}, batch: {...}}"
@@ -175,7 +175,7 @@ def without_cases(model: Any) -> str:
 
 
 def readable(specs: list[str]) -> list[tuple[Any, list[Any]]]:
-    """The models of specs without their faulty entries, and the findings about these, which are printed."""
+    """Load specs without their faulty entries; print and return the findings about those entries."""
     from symflops.cli.actions.check import as_far_as
     from symflops.read.spec_files import chosen_specs
 
@@ -189,7 +189,7 @@ def readable(specs: list[str]) -> list[tuple[Any, list[Any]]]:
 
 
 def compared(models: list[Any], faulty: Collection[str], as_json: bool) -> list[tuple[Any, list[Any]]]:
-    """Compare each case of each model with the real class, and print the reports, of ``faulty`` models the first."""
+    """Compare all cases with the real classes and print the reports; for ``faulty`` models only the first."""
     from symflops.verify.authoring_report import render
     from symflops.verify.live import verify_live
 
@@ -207,7 +207,7 @@ def compared(models: list[Any], faulty: Collection[str], as_json: bool) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A case that could not be compared, and why."""
+    """A case whose comparison failed, with the error."""
 
     case: str
     error: SymflopsError
@@ -215,7 +215,7 @@ class Failed:
 
     @property
     def why(self) -> str:
-        """What the error says, without the case."""
+        """The message of the error, without the label of the case."""
         return str(self.error).removeprefix(f"{self.case}: ")
 
     def __str__(self) -> str:
@@ -227,7 +227,7 @@ class Failed:
 
 
 def attempted(compare: Callable[[], Any], case: Any) -> Any:
-    """The report on a case; of one that fails, why, so that the others are still compared."""
+    """Run ``compare`` on a case; if it fails, return a :class:`Failed`, so that other cases still run."""
     try:
         return compare()
     except SymflopsError as error:
@@ -235,10 +235,10 @@ def attempted(compare: Callable[[], Any], case: Any) -> Any:
 
 
 def checked(reports: Sequence[Any]) -> None:
-    """Raise what every case fails with, such as a package that is missing.
+    """Raise the error of the cases if all fail for the same reason, such as a missing package.
 
     Raises:
-        SymflopsError: all cases fail, for one reason.
+        SymflopsError: all cases fail for the same reason.
     """
     reasons = {report.why if isinstance(report, Failed) else "" for report in reports}
     first = reports[0] if len(reasons) == 1 else None
@@ -247,10 +247,10 @@ def checked(reports: Sequence[Any]) -> None:
 
 
 def reported(models: list[Any], compare: Callable[[Any, Any], Any]) -> list[tuple[Any, list[Any]]]:
-    """Each model with the reports on its cases, with a bar.
+    """Compare all cases of each model, with a progress bar; return each model with its reports.
 
     Raises:
-        SymflopsError: all cases fail, for one reason, such as a package that is missing.
+        SymflopsError: all cases fail for the same reason, such as a missing package.
     """
     from symflops.verify.cases import cases_of
 
@@ -262,7 +262,7 @@ def reported(models: list[Any], compare: Callable[[Any, Any], Any]) -> list[tupl
 
 
 def in_regime(args: argparse.Namespace) -> int:
-    """Compare with the real classes under a regime."""
+    """Compare specs with the real classes under a regime; return 1 if a case is not exact."""
     from symflops.api import load, regime_of
     from symflops.read.spec_files import chosen_specs
     from symflops.verify.bench import render_regime, verify_regime

@@ -1,7 +1,7 @@
 """count: :class:`Derivation`, :class:`Convention` -> :class:`Derivation`, reduced to the work that the convention counts.
 
-Every number comes from the derivation. Per piece of work, a convention may leave it out, multiply it, count it on other rows
-or other pairs, or count its elements or parameters instead; its backward pass is as derived, or a multiple of the forward pass.
+Every number comes from the derivation. A convention may skip a contraction, multiply it, count it over other rows or attention
+pairs, or count its elements or parameters instead. The backward pass is as derived, or a multiple of the forward pass.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TABLES = ("embedding", "position")
 
 
 def count(derivation: Derivation, convention: Convention) -> Derivation:
-    """``derivation`` with the work that ``convention`` counts, sized and repeated as it counts it."""
+    """Reduce ``derivation`` to the work that ``convention`` counts, with its sizes and execution counts."""
     if convention.is_plain:
         return with_experts(derivation, "executed", "routed")
     derivation = with_experts(derivation, convention.experts, convention.experts)
@@ -34,7 +34,7 @@ def count(derivation: Derivation, convention: Convention) -> Derivation:
 
 
 def with_experts(derivation: Derivation, executed: str, useful: str) -> Derivation:
-    """``derivation`` with the executed and the useful work of experts: of those that run, or that a token is routed to."""
+    """Choose the experts in executed and in useful work: ``routed`` (to a token), else those that run."""
 
     def counted(work: Work) -> Work:
         extent = work.contraction.extent
@@ -72,12 +72,15 @@ class _Counter:
                     yield self.run(self.in_unit(work), rule, "trained" if trains else "frozen", Integer(1))
 
     def seen(self) -> Iterator[Work]:
-        """The derived work; what PyTorch's counter sees of it apart from what it misses, if only that counts."""
+        """The derived work, split by whether PyTorch's counter sees it if the convention counts only that."""
         for work in self.derivation.work:
             yield from (work,) if self.convention.unseen else sides(work)
 
     def counts(self, work: Work, rule: Rule) -> bool:
-        """Whether a piece of work counts: contractions do, elements if the convention says so and not as MACs."""
+        """Whether ``work`` counts: contractions by default, elements only if the rule asks for them.
+
+        Elements with a number of FLOPs each do not count as MACs.
+        """
         named = rule.count in ("yes", "as_matmul") or rule.per_element is not None
         if rule.count == "no" or not (work.contraction.seen or self.convention.unseen or named):
             return False
@@ -115,7 +118,7 @@ class _Counter:
         return replace(work, contraction=replace(work.contraction, size=work.contraction.size / 2))
 
     def size(self, work: Work, rule: Rule) -> Expr:
-        """Multiply-adds per row; FLOPs per element count half as many multiply-adds."""
+        """Multiply-adds per row; each FLOP per element counts as half a multiply-add."""
         size = work.contraction.size
         if rule.per_element is not None:
             return size * fraction(rule.per_element / 2)
@@ -130,7 +133,7 @@ class _Counter:
         return size
 
     def extent(self, extent: Extent, rule: Rule) -> Extent:
-        """How often it runs: over all pairs, the pairs that a mask keeps, or the convention's own count for that mask."""
+        """Rows or pairs to count: all, those that a mask keeps, or the convention's count for that mask."""
         default = rule.pairs or self.convention.pairs
         value = extent.useful if default == "useful" else extent.executed
         pairs, words = extent.pairs, {} if rule.pairs else dict(self.convention.masks)
@@ -143,12 +146,15 @@ class _Counter:
         return replace(extent, executed=value, useful=value)
 
     def rows_of(self, role: str, items: str) -> Expr | None:
-        """The rows of the first work of ``role`` over the same items; None if there is none."""
+        """Rows of the first work of ``role`` over the index set ``items``; None if there is none."""
         like = (work for work in self.derivation.work if role_of(work.operator) == role and work.contraction.items == items)
         return next((work.contraction.extent.executed for work in like), None)
 
     def beyond(self, role: str, items: str) -> Expr:
-        """Whether a text goes beyond the bound of the first attention of ``role``; 1 if none has a bound, or tokens decode."""
+        """1 if the keys exceed the mask bounds of the first attention of ``role``, else 0.
+
+        Also 1 if no mask has a bound, and when decoding.
+        """
         if not self.derivation.regime.decode:
             for work in self.derivation.work:
                 pairs = work.contraction.extent.pairs
@@ -161,7 +167,7 @@ class _Counter:
         return [work.operator.parameters[place] for side in work.contraction.operands for place in side.parameters]
 
     def first_use(self, work: Work) -> Truth:
-        """Whether no earlier operator used its tied parameters, if the convention counts those once."""
+        """Whether ``work`` is the first use of its parameters; always true if ties count each time."""
         weights = self.weights(work)
         if self.convention.tied == "each" or not weights:
             return YES
@@ -175,14 +181,14 @@ class _Counter:
     # executions
 
     def kind(self, work: Work) -> str:
-        """Its class for an assumed backward pass: ``trained`` or ``frozen`` weights, or ``other``."""
+        """Class of ``work`` for an assumed backward pass: ``trained`` or ``frozen`` weights, or ``other``."""
         weights = self.weights(work)
         if not weights:
             return "other"
         return "trained" if any(self.trains.get((weight.path, weight.shape)) for weight in weights) else "frozen"
 
     def run(self, work: Work, rule: Rule, kind: str, when: Expr) -> Work:
-        """``work`` as often as it runs in both passes: as derived, or as the convention assumes."""
+        """``work`` with the execution counts of both passes, as derived or as the convention assumes."""
         times = when if rule.forward is None else when * fraction(rule.forward)
         changed = replace(work, forward=work.forward * times, recomputed=work.recomputed * times)
         assumed = rule.backward or self.convention.backward
@@ -196,14 +202,14 @@ class _Counter:
         return replace(changed, gradients=tuple(replace(gradient, count=gradient.count * times) for gradient in gradients))
 
     def as_counted(self, work: Work) -> tuple[Gradient, ...]:
-        """The derived gradients; with the errors of PyTorch's counter, as often as it counts them."""
+        """The derived gradients, with the errors of PyTorch's counter unless the convention corrects them."""
         if self.convention.counter_errors == "corrected":
             return work.gradients
         pairs = zip(work.gradients, work.contraction.operands, strict=True)
         return tuple(replace(gradient, count=gradient.count * operand.counted) for gradient, operand in pairs)
 
     def multiple(self, assumed: Backward, kind: str, work: Work) -> Fraction:
-        """The assumed backward pass of a piece of work as a multiple of its forward pass."""
+        """Assumed backward pass of ``work``, as a multiple of its forward pass."""
         if not any(self.trains.values()):
             return Fraction(0)
         idle = work.contraction.kind != "parameters" and all(one.count == 0 and not one.is_dead for one in work.gradients)
@@ -212,7 +218,7 @@ class _Counter:
         return {"trained": assumed.trained, "frozen": assumed.frozen}.get(kind, assumed.other)
 
     def scores_again(self, work: Work) -> list[Gradient]:
-        """The scores that a fused attention kernel recomputes for the backward pass, if the convention counts them."""
+        """Scores that a fused attention kernel recomputes in its backward pass, if the convention counts them."""
         if self.convention.attention_backward == 4 or work.contraction.name != "scores = qk":
             return []
         pair = [one for one in self.derivation.work if one.operator is work.operator and one.contraction.kind == "attention"]
@@ -221,13 +227,13 @@ class _Counter:
 
 
 def multiplied(work: Work) -> bool:
-    """Whether a product of its operator reads the parameter that is counted."""
+    """Whether a contraction of the operator reads the parameter that ``work`` counts."""
     (place,) = work.contraction.operands[0].parameters
     return any(place in side.parameters for one in work.operator.contractions for side in one.operands)
 
 
 def named(work: Work) -> tuple[str, ...]:
-    """The role and the regions of a piece of work."""
+    """Role and regions of ``work``."""
     return work.contraction.role or role_of(work.operator), *regions_of(work.operator)
 
 

@@ -1,4 +1,4 @@
-"""Parameters as work (6N): each counts as one multiply-add per token of the main stream, whatever reads it and how often."""
+"""Parameters as work (6N): each counts one multiply-add per token of the main stream, however often it is read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ParameterWork(NamedTuple):
 
 
 def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWork]:
-    """One piece of work per parameter, with all its copies; ``experts`` that count are ``all``, ``routed`` or ``executed``."""
+    """Yield the work of each parameter; ``experts`` that count are ``all``, ``routed`` or ``executed``."""
     graph = derivation.graph
     items, rows = main_rows(graph)
     rows = rows.xreplace(tokens_run(derivation.decodes, derivation.regime.decode))
@@ -50,7 +50,7 @@ def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWo
 
 
 def first_readers(derivation: Derivation) -> Iterator[tuple[ParameterCount, Operator, int]]:
-    """Each parameter with the first operator that reads it, and its position there."""
+    """Yield each parameter with the first operator that reads it, and its position in that operator."""
     readers: dict[object, tuple[Operator, int]] = {}
     for operator in derivation.graph.operators():
         for position, parameter in enumerate(operator.parameters):
@@ -60,15 +60,15 @@ def first_readers(derivation: Derivation) -> Iterator[tuple[ParameterCount, Oper
 
 
 def shares(derivation: Derivation) -> Iterator[tuple[ParameterCount, Expr]]:
-    """Each parameter with the share of it that one token goes through: that of the experts that it is routed to, or 1."""
+    """Yield each parameter with the share active per token: routed of all experts, else 1."""
     for entry, operator, _ in first_readers(derivation):
         yield entry, share(derivation.graph, operator, "routed")
 
 
 def tokens(derivation: Derivation, filled: bool = False) -> tuple[str, Expr] | None:
-    """The tokens that run in one pass, as index set and rows without padding; None if no stream varies with the batch.
+    """Tokens of one pass as (index set, unpadded rows); None if no stream varies with the batch.
 
-    With ``filled``, rows that the model itself fills up its last chunk with are tokens, too.
+    With ``filled``, rows that the model adds to fill its last chunk count, too.
     """
     if not any(name != ONCE and stream.rows.free_symbols for name, stream in derivation.graph.streams):
         return None
@@ -79,7 +79,7 @@ def tokens(derivation: Derivation, filled: bool = False) -> tuple[str, Expr] | N
 
 
 def unrounded(rows: Expr) -> Expr:
-    """``rows`` without those that fill up a last chunk: ``ceil(x, c)`` chunks of ``c`` rows hold ``x`` tokens."""
+    """``rows`` without those that fill a last chunk: ``ceil(x, c)`` chunks of ``c`` rows hold ``x`` tokens."""
     total: Expr = Integer(0)
     for monomial, factor in Polynomial.of(rows).terms.items():
         term = Polynomial({monomial: factor}).expr
@@ -94,7 +94,7 @@ def unrounded(rows: Expr) -> Expr:
 
 
 def share(graph: Graph, operator: Operator, experts: str) -> Expr:
-    """The share of experts that count for one row, ``routed`` or ``executed``; 1 outside of experts."""
+    """Share of the experts that count per row (``routed`` or ``executed``); 1 for other operators."""
     for value in (*operator.operands, *operator.results):
         chosen = graph.values[value].stream.parts[0].get(CHOICE)
         if chosen is not None and operator.parameters:
@@ -104,15 +104,15 @@ def share(graph: Graph, operator: Operator, experts: str) -> Expr:
 
 @lru_cache(maxsize=1 << 15)
 def per_token(rows: Expr, experts: str) -> Expr:
-    """``rows`` of the experts that a token is ``routed`` to, or that the class ``executed`` for it."""
+    """``rows`` over experts, counting per token those it is ``routed`` to or those ``executed`` for it."""
     return rows.xreplace({one: one.args[experts == "routed"] for one in rows.atoms(PerToken)})
 
 
 def main_rows(graph: Graph) -> tuple[str, Expr]:
-    """The tokens of a model as index set and rows: the queries of its first attention outside of towers and of experts.
+    """Tokens as (index set, rows): the queries of the first attention outside towers and experts.
 
-    Queries of a number that the batch does not change, such as latents, are no tokens. If no others attend, it is the first
-    stream that varies with the batch; if none does, as where each column of a table is a token, it is these queries.
+    Queries whose number the batch does not change, such as latents, are no tokens. If there are no others, the first stream
+    that varies with the batch is used; without such a stream (each column of a table is a token), the fixed queries are.
     """
     varies = {length.symbol for length in graph.lengths}
     fixed: Expr | None = None
@@ -134,7 +134,7 @@ def main_rows(graph: Graph) -> tuple[str, Expr]:
 
 
 def main_width(graph: Graph) -> Expr | None:
-    """The width of the model: that of the first result with one row per token; None if there is none."""
+    """Model width: width of the first result with one row per token; None if there is none."""
     items, rows = main_rows(graph)
     values = (graph.values[result] for operator in graph.operators() for result in operator.results)
     tokens = (

@@ -13,7 +13,7 @@ from symflops.ir.nodes import Operator
 
 
 class Effect(NamedTuple):
-    """An operator, a role or region that was inferred for it, and the conventions that would count it otherwise without."""
+    """An inferred role or region of an operator, and the conventions whose count depends on it."""
 
     operator: Operator
     role: str
@@ -21,7 +21,7 @@ class Effect(NamedTuple):
 
 
 def effects(graph: Graph, conventions: Sequence[Convention]) -> Iterator[Effect]:
-    """Each inferred role and region that changes a count, by operator."""
+    """Yield each inferred role or region that changes a count, in order of operators."""
     operators = list(graph.operators())
     rows = {convention.name: _named_rows(operators, convention) for convention in conventions}
     for operator in operators:
@@ -34,12 +34,12 @@ def effects(graph: Graph, conventions: Sequence[Convention]) -> Iterator[Effect]
 
 
 def _outside(operator: Operator, region: str) -> Operator:
-    """An operator without a region that was inferred."""
+    """``operator`` without the inferred ``region``."""
     return replace(operator, shown=tuple(name for name in operator.shown if name != region))
 
 
 def _named_rows(operators: Iterable[Operator], convention: Convention) -> frozenset[str]:
-    """The roles on whose rows other work of a graph counts."""
+    """Roles whose rows the convention uses to count other work of the graph."""
     if not any(rule.rows for _, rule in convention.roles):
         return frozenset()
     rules = (convention.rule(role_of(operator), regions_of(operator)) for operator in operators)
@@ -47,7 +47,7 @@ def _named_rows(operators: Iterable[Operator], convention: Convention) -> frozen
 
 
 def _counted(operator: Operator, convention: Convention, rows: frozenset[str]) -> Any:
-    """All that a convention makes of the role and the regions of an operator."""
+    """Everything in a convention's count of ``operator`` that depends on its role and regions."""
     role, regions = role_of(operator), regions_of(operator)
     parts = [(role, bool(operator.parameters))]
     if operator.kind in ("linear", "conv"):
@@ -60,7 +60,7 @@ def _counted(operator: Operator, convention: Convention, rows: frozenset[str]) -
 
 
 def _rule(convention: Convention, role: str, weighs: bool, regions: tuple[str, ...]) -> Rule:
-    """The rule of a role, in one form for all rules that count alike."""
+    """Rule of ``role``, normalised so that rules with equal effect compare equal."""
     rule, elements = convention.rule(role, regions), ROLES[role].group == "elements" if role in ROLES else True
     named = rule.count in ("yes", "as_matmul") or rule.per_element is not None
     by_weight = weighs and convention.counts == "parameters"

@@ -1,12 +1,12 @@
-"""Adds to a graph what it computes beside its operators: adapters (LoRA, DoRA), and element-wise work that a convention counts.
+"""Inserts adapters (LoRA, DoRA) and the element-wise work that a convention counts into a graph.
 
 For ``y = W x`` an adapter adds ``y += B (A x)``: ``A`` projects the width of ``x`` to the rank, ``B`` the rank to the width of
 ``y``. For a convolution, ``A`` is a convolution of the same shape to ``rank`` channels, and ``B`` a pointwise one. The base
 weight moves to the name that the adapter's library gives it.
 
-Element-wise work is a contraction of its own. Each role has its number of elements: a look-up, norm, product or sum those of
-its result, a bias those of the result that it is added to, the weighted sum of experts those of all expert outputs, a softmax
-one per score.
+Element-wise work becomes a contraction of its own. Its number of elements depends on the role: a lookup, norm, product or sum
+counts those of its result, a bias those of the result that it is added to, the weighted sum of experts those of all expert
+outputs, a softmax one per score.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def adapt(graph: Graph, adapters: Sequence[Adapter]) -> Graph:
 
 @dataclass
 class _Insertion:
-    """Inserts one adapter.
+    """Inserts one adapter; appends new values to ``values``.
 
-    ``values`` grows, ``last`` is the id of the latest operator, ``bases`` maps the paths of bases, also of earlier adapters, to
-    those of their modules.
+    ``last`` is the id of the latest operator. ``bases`` maps the path of each base operator to the path of its module, for
+    earlier adapters, too.
     """
 
     adapter: Adapter
@@ -90,7 +90,7 @@ class _Insertion:
         return self.last
 
     def adapted(self, node: Operator, module: Path) -> list[Node]:
-        """The base operator under its new name, the two projections, and their sum; ``module`` is the path without adapters."""
+        """Nodes that replace ``node``: renamed base, two projections, sum. ``module``: path without adapters."""
         base_name, down_name, up_name = self.adapter.names
         (contraction,) = node.contractions
         source = next(operand for operand in contraction.operands if operand.values)
@@ -126,7 +126,7 @@ class _Insertion:
         return [*nodes, total]
 
     def sides(self, node: Operator, weight: Parameter) -> tuple[Expr, tuple[Expr, ...]]:
-        """The width of the result and the other sizes of a weight, also if a linear's is stored (in, out)."""
+        """Output width of a weight and its other sizes, for a linear stored (out, in) or (in, out)."""
         shape = weight.shape
         if node.kind != "linear":
             return shape[0], shape[1:]
@@ -159,7 +159,7 @@ class _Insertion:
         )  # fmt: skip
 
     def magnitude(self, node: Operator, shape: Sequence[Expr], exists: Truth, high: Value) -> Operator:
-        """DoRA's norm of the adapted weight: ``B A`` once a pass without a gradient, for a linear on the unit vectors."""
+        """DoRA's norm of the weight: ``B A`` once per pass without gradient, for a linear on unit vectors."""
         rank, out, inner = Integer(self.adapter.rank), shape[0], Mul(*shape[1:])
         down = self.adapter.names[1]
         path = node.path.join(down.replace("lora_A", "lora_magnitude_vector") if "lora_A" in down else "magnitude")
@@ -182,7 +182,7 @@ class _Insertion:
 
 
 def renamed(node: Operator, name: str) -> Operator:
-    """The base operator with ``name`` after its module; a parameter elsewhere keeps its path."""
+    """``node`` with ``name`` appended to its path; parameters of other modules keep their paths."""
     path = node.path.join(name)
     own = [parameter.path.parent == node.path for parameter in node.parameters]
     moved = (
@@ -224,7 +224,7 @@ def _work(graph: Graph, operator: Operator, role: str, read: Operand, parameters
 
 
 def _bias(graph: Graph, operator: Operator, position: int) -> Contraction:
-    """The work of adding a bias: the width of all results, where the bias exists."""
+    """Contraction for adding a bias; its size is the total width of the results, 0 without a bias."""
     bias = operator.parameters[position]
     results = [graph.values[result] for result in operator.results]
     width = sum((value.width for value in results if value.width is not None), Integer(0)) * bias.exists.expr
@@ -235,5 +235,5 @@ def _bias(graph: Graph, operator: Operator, position: int) -> Contraction:
 
 
 def is_bias(operator: Operator, position: int) -> bool:
-    """Whether no contraction of a linear or convolution reads its parameter at ``position``."""
+    """Whether the parameter of a linear or convolution at ``position`` is a bias: no contraction reads it."""
     return all(position not in side.parameters for work in operator.contractions for side in work.operands)

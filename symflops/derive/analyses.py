@@ -1,4 +1,4 @@
-"""The analyses of gradients: ``needs`` forwards from what trains, ``lives`` backwards from the loss; and copies of parameters.
+"""Gradient analyses (``needs`` forward from trained parameters, ``lives`` backward from the loss), and parameter copies.
 
 need(parameter) = it trains
 need(result)    = an operand or a parameter of its operator needs a gradient, and gradients flow through the operator;
@@ -8,7 +8,7 @@ live(output of the loss) = yes
 live(operator)           = one of its results is live, and gradients flow through the operator
 live(operand)            = one of the operators that read it is live
 
-Neither enters the other. A parameter has a copy per path, however many operators read it.
+The two analyses are independent. A parameter has one copy per path, however many operators read it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Trains = Callable[[Parameter], bool]
 
 
 def needs(graph: Graph, regime: Regime, trains: Trains) -> Facts:
-    """Which values of ``graph`` need a gradient; ``trains`` is what :func:`trainable` returns for ``regime``."""
+    """Find the values of ``graph`` that need a gradient; ``trains`` comes from :func:`trainable`."""
     chosen = dict(graph.chosen)
     facts = Facts({value: YES if name in regime.input_grad else NO for name, value, _ in graph.inputs})
 
@@ -47,7 +47,7 @@ def needs(graph: Graph, regime: Regime, trains: Trains) -> Facts:
 
 
 def trainable(regime: Regime, chosen: Mapping[Expr, frozenset[str]]) -> Trains:
-    """A predicate of parameters: whether the patterns of ``regime`` train one."""
+    """Make a cached predicate that says whether ``regime`` trains a parameter."""
     known: dict[int, tuple[Parameter, bool]] = {}  # by identity: the answer is needed several times per parameter
 
     def trains(parameter: Parameter) -> bool:
@@ -61,7 +61,7 @@ def trainable(regime: Regime, chosen: Mapping[Expr, frozenset[str]]) -> Trains:
 
 
 def operand_need(operand: Operand, operator: Operator, facts: Facts, trains: Trains) -> Truth:
-    """Whether an operand of a contraction needs a gradient: a value, a parameter or an inner contraction in it does."""
+    """Whether any value, parameter or inner contraction in ``operand`` needs a gradient."""
     truth = any_of(facts.values[value] for value in operand.values)
     chosen = [operator.parameters[position] for position in operand.parameters]
     truth = truth | any_of(parameter.exists for parameter in chosen if trains(parameter))
@@ -110,7 +110,7 @@ def _loop_forwards(loop: Loop, facts: Facts, trains: Trains, forced: Callable[[O
 
 
 def lives(graph: Graph, regime: Regime) -> Facts:
-    """Which values and operators of ``graph`` the loss of ``regime`` depends on.
+    """Find the values and operators of ``graph`` that the loss of ``regime`` depends on.
 
     Raises:
         SpecError: the loss uses an output that the model does not have.
@@ -121,7 +121,7 @@ def lives(graph: Graph, regime: Regime) -> Facts:
 
 
 def loss_values(graph: Graph, regime: Regime) -> list[int]:
-    """The outputs that the loss uses: those that ``regime`` names, or all.
+    """Ids of the outputs that the loss uses: those that ``regime`` names, or all.
 
     Raises:
         SpecError: the loss uses an output that the model does not have.
@@ -184,18 +184,18 @@ def _add(facts: Facts, value: int, truth: Truth) -> None:
 
 
 Identity = tuple[Path, tuple[Expr, ...]]
-"""The path and the shape of a parameter, which operators that share it have in common."""
+"""Path and shape of a parameter, equal for all operators that share it."""
 Around = dict[tuple[int, int], tuple[Loop, Truth]]
-"""Classes of loops by the number of the loop and their position in it, outer ones first: loop and bracket."""
+"""(loop id, position of a class) -> (loop, condition of the class), outer loops first."""
 
 
 def identity_of(parameter: Parameter) -> Identity:
-    """What two operators that read one parameter have in common."""
+    """Key of a parameter, equal for all operators that share it."""
     return parameter.path, parameter.shape
 
 
 class ParameterReaders:
-    """The classes of loops in which each parameter of a region is read."""
+    """Maps each parameter of a region to the classes of loops that read it."""
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self.around: dict[Identity, Around] = {}
@@ -211,11 +211,11 @@ class ParameterReaders:
                     self._region(body, {**around, (node.id, position): (node, bracket)})
 
     def classes(self, parameter: Parameter) -> Iterable[tuple[Loop, Truth]]:
-        """The classes of all loops in which an operator reads ``parameter``, outer loops first."""
+        """Loop classes that read ``parameter``, outer loops first, each as (loop, condition)."""
         return self.around[identity_of(parameter)].values()
 
     def brackets(self, loop: Loop, parameter: Parameter) -> list[Truth]:
-        """The brackets of the classes of one loop in which an operator reads ``parameter``."""
+        """Conditions of the classes of ``loop`` that read ``parameter``."""
         known = self.around[identity_of(parameter)]
         return [bracket for position, (bracket, _) in enumerate(loop.classes) if (loop.id, position) in known]
 
@@ -224,7 +224,7 @@ Classes = tuple[tuple[Symbol, Truth], ...]
 
 
 class Copies:
-    """The parameters that operators read, and the classes of iterations in which each exists."""
+    """Collects the parameters that operators read, and the conditions under which each exists."""
 
     def __init__(self, nodes: tuple[Node, ...], trains: Trains, lengths: frozenset[Symbol]) -> None:
         self.readers = ParameterReaders(nodes)
@@ -234,9 +234,10 @@ class Copies:
         self.exists: dict[Identity, dict[Classes, Truth]] = {}
 
     def enter(self, parameter: Parameter, around: Sequence[tuple[Loop, Truth]]) -> None:
-        """Record that an operator reads ``parameter`` in the loops ``around`` it, each with the bracket of its class.
+        """Record that an operator reads ``parameter`` inside the loops ``around`` it.
 
-        A module that a loop calls again and again, in the same way each time (``shared``), exists even if the loop never runs.
+        Each loop comes with the condition of its class. A module that all iterations call alike (``shared``) exists even if the
+        loop never runs.
         """
         identity = identity_of(parameter)
         indices = parameter.path.indices if around else frozenset()
@@ -253,11 +254,11 @@ class Copies:
         self.parameters[identity] = (parameter, tuple(loop for loop, _ in inside))
 
     def reads(self, loop: Loop, parameter: Parameter) -> Expr:
-        """The number of iterations of a loop that read a parameter."""
+        """Number of iterations of ``loop`` that read ``parameter``."""
         return all_iterations(loop, any_of(self.readers.brackets(loop, parameter)))
 
     def counts(self) -> tuple[ParameterCount, ...]:
-        """Each parameter with its copies; one entry per class if the condition of its existence differs by class."""
+        """Number of copies of each parameter; one entry per class if classes differ in when it exists."""
         found: list[ParameterCount] = []
         for identity, (parameter, loops) in self.parameters.items():
             exists, trains = self.exists[identity], self.trains(parameter)

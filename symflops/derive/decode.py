@@ -1,8 +1,9 @@
-"""Work that depends on tokens: split by lengths in its counts and by what PyTorch's counter sees, and decoded over a cache.
+"""Decodes work over a key-value cache, and splits work by lengths in its counts and by what PyTorch's counter sees.
 
-A step runs ``x`` new tokens after ``past`` cached ones: queries see ``past + x`` keys, and all else costs what ``x`` tokens
-cost. A generation of ``new`` tokens runs the whole ``prompt`` first, which gives the first new token, then one token at a
-time, ``max(0, new - 1)`` times. Its queries are those of one sequence of ``prompt + max(0, new - 1)`` tokens under any mask.
+A step runs ``x`` new tokens after ``past`` cached ones: queries see ``past + x`` keys, and all other work costs as much as
+``x`` tokens. A generation of ``new`` tokens first runs the whole ``prompt``, which yields the first new token, then one token
+at a time, ``max(0, new - 1)`` times. Under any mask, its queries are those of one sequence of ``prompt + max(0, new - 1)``
+tokens.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from symflops.support.findings import Diagnostic, SpecError
 
 @lru_cache(maxsize=1 << 12)
 def letters_of(count: Expr) -> frozenset[Symbol]:
-    """The symbols of a count; cached, since many contractions share one."""
+    """Symbols in a count; cached, since many contractions have equal counts."""
     return frozenset(count.free_symbols)
 
 
 def executions(work: Work) -> list[Expr]:
-    """How often a contraction runs: forward, recomputed, and each gradient."""
+    """Execution counts of a contraction: forward, recomputed, then one per gradient."""
     return [work.forward, work.recomputed, *(gradient.count for gradient in work.gradients)]
 
 
 def spread(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
-    """``work`` without ``lengths`` in its counts: one work per product of lengths, which becomes part of its extent.
+    """Move ``lengths`` from the counts of ``work`` to its extent: one work per product of lengths.
 
     For example, ``x`` steps forward and ``max(0, x - 1)`` gradients become one work per step and one per step but the first.
     """
@@ -70,7 +71,10 @@ def added(one: Expr, two: Expr) -> Expr:
 
 
 def sides(work: Work) -> list[Work]:
-    """``work``, split in two if PyTorch's counter misses some of its gradients; the forward pass stays with its kind."""
+    """Split ``work`` in two if PyTorch's counter sees only some of its passes.
+
+    The first part keeps the forward pass and the gradients that are seen (or missed) like it.
+    """
     own = [operand.seen in (None, work.contraction.seen) for operand in work.contraction.operands]
     if all(own):
         return [work]
@@ -91,7 +95,7 @@ PAST, PROMPT, NEW = (size_symbol(name) for name in ("past", "prompt", "new"))
 
 
 def decoded(works: Sequence[Work], mode: str, name: str) -> tuple[Work, ...]:
-    """``works`` over a cache of keys and values.
+    """Convert the work of whole sequences to decoding over a key-value cache.
 
     Args:
         works: the work of whole sequences.
@@ -119,20 +123,20 @@ def decoded(works: Sequence[Work], mode: str, name: str) -> tuple[Work, ...]:
 
 
 def decoded_tokens(works: Sequence[Work]) -> frozenset[Symbol]:
-    """The lengths of the sequences that are decoded token by token."""
+    """Length symbols of the sequences that are decoded token by token."""
     found = (work.contraction.extent.tokens for work in works)
     return frozenset(tokens for tokens in found if isinstance(tokens, Symbol))
 
 
 def variables(mode: str, length: Length) -> tuple[Length, ...]:
-    """The batch variables of a decoded stream, in the order of a batch entry: ``[x, past]`` or ``[prompt, new]``."""
+    """Batch variables of a decoded stream in the order of a batch entry: [x, past] or [prompt, new]."""
     if mode == "step":
         return (length, replace(length, symbol=PAST, axis="past"))
     return tuple(replace(length, symbol=symbol, axis=symbol.name) for symbol in (PROMPT, NEW))
 
 
 def positions(group: Sequence[Length]) -> Expr:
-    """The positions that an item takes, from its batch variables: those of a decoded stream include its past."""
+    """Number of positions that an item takes; in a decoded stream this includes the cached ones."""
     first, *others = [length.symbol for length in group]
     if not others:
         return first
@@ -149,7 +153,7 @@ def _step(extent: Extent) -> Extent:
 
 
 def tokens_run(tokens: frozenset[Symbol], mode: str) -> dict[Symbol, Expr]:
-    """The number of tokens that run through the model in a generation, for each decoded length; empty for a step."""
+    """Number of tokens that a generation runs, by decoded length; empty for a step."""
     return dict.fromkeys(tokens, PROMPT + Excess(NEW - 1)) if mode == "generate" else {}
 
 

@@ -2,9 +2,9 @@
 
 The gradient of an operand is computed if, and only if, the operand needs one and its operator is live. Neither of the two
 analyses (:mod:`~symflops.derive.analyses`) reads the other: from an operand that needs a gradient, every value up to the loss
-needs one, unless a ``detach`` cuts the path, and such a path makes nothing live. So loops stay closed: if the
-first ``a`` of ``L`` iterations need no gradient and the last ``b`` are not live, it is computed ``max(0, L - a - b)`` times,
-for every ``L >= 0``. :mod:`symflops.derive.iterations` counts for any pattern of facts.
+needs one, unless a ``detach`` cuts the path, and such a path makes nothing live. So loops keep closed forms: if the
+first ``a`` of ``L`` iterations need no gradient and the last ``b`` are not live, ``max(0, L - a - b)`` gradients are computed,
+for every ``L >= 0``. :mod:`symflops.derive.iterations` counts iterations for any pattern of facts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ZERO, ONE = Integer(0), Integer(1)
 
 
 def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset()) -> Derivation:
-    """Both passes of ``graph`` under ``regime``, and its parameters.
+    """Derive forward and backward work and parameters of ``graph`` under ``regime``.
 
     Args:
         graph: the forward pass.
@@ -68,7 +68,10 @@ def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset())
 
 
 def step_of(phases: Sequence[tuple[Derivation, int]]) -> Derivation:
-    """A step of several phases as one derivation: the work and the rules of all, the parameters of the first."""
+    """Merge the phases of a step, each with its number of runs, into one derivation.
+
+    Work and rules come from all phases, parameters from the first.
+    """
     (first, times), *others = phases
     if not others and times == 1:
         return first
@@ -77,7 +80,7 @@ def step_of(phases: Sequence[tuple[Derivation, int]]) -> Derivation:
 
 
 def _passes(work: Work, passes: Passes) -> Work:
-    """``work`` in all passes of a step."""
+    """``work`` with its counts multiplied by the passes of a step."""
     if passes == Passes():
         return work
     gradients = tuple(replace(gradient, count=passes.trained * gradient.count) for gradient in work.gradients)
@@ -137,7 +140,7 @@ def _reduced(expr: Expr) -> Expr:
 
 
 def _more(known: Expr, times: Expr, there: Truth) -> Expr:
-    """``known``, plus ``times`` where ``there`` holds; what holds always or never needs no algebra."""
+    """``known + times * there``, without algebra if ``there`` holds always or never."""
     if there is NO:
         return known
     more = times if there is YES else there.expr if times is ONE else times * there.expr
@@ -169,9 +172,10 @@ class _Tally:
     def region(
         self, nodes: tuple[Node, ...], need: Facts, live: Facts, times: Expr, entered: Truth = YES, whole: bool = False
     ) -> None:
-        """Add the work of a region that runs ``times`` times; ``whole`` inside a loop recomputed with the group around it.
+        """Add the work of a region that runs ``times`` times.
 
-        ``entered`` says whether a gradient arrives in the checkpoint around the region.
+        ``entered``: whether an input of the checkpoint around the region needs a gradient. ``whole``: whether the region lies
+        in a loop that is recomputed with the group around it.
         """
         if self.recompute and not whole:
             for key, count in recomputed(nodes, self.recompute, self.chosen, need, live, self.trains).items():
@@ -192,7 +196,7 @@ class _Tally:
             self.around.append((loop, bracket))
             for a, b in product(range(len(ahead.states)), range(len(behind.states))):
                 count = iterations(loop, bracket, (ahead, a), (behind, b))
-                if count != 0 or (loop.shared and loop.count == 0):  # its parameters are there all the same
+                if count != 0 or (loop.shared and loop.count == 0):  # its parameters exist
                     facts = ahead.facts[a][position], behind.facts[b][position]
                     self.region(body, *facts, times * count, entered, whole)
             self.around.pop()

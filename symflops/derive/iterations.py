@@ -1,8 +1,8 @@
-"""Facts of a loop's iterations, shared by both analyses: walk a body until the facts repeat, and count iterations.
+"""Analyses loops for ``needs`` and ``lives``: iterate a body until its facts repeat, and count iterations per state.
 
-An analysis walks the body of a loop with the facts that one iteration hands to the next, until the facts repeat. The result
-is a :class:`Trace`: the facts of the first iterations, and the cycle that all later iterations follow. ``needs`` counts
-iterations from the front, ``lives`` from the back; :func:`iterations` counts those in one state of both.
+An analysis passes facts (its state) from one iteration of a loop to the next until they repeat. The result is a
+:class:`Trace`: the facts of the first iterations, and the cycle that all later iterations follow. ``needs`` counts iterations
+from the front, ``lives`` from the back; :func:`iterations` counts those in a given state of both.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_STATES = 48
 
 
 class Within(dict[int, Truth]):
-    """The values of the body of a loop; those of the region ``around`` it are found there, and not copied."""
+    """Values in a loop's body; falls back to those of the region ``around`` it without copying them."""
 
     def __init__(self, around: Mapping[int, Truth]) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Within(dict[int, Truth]):
 
 @dataclass
 class Facts:
-    """Truths of one analysis of a region: per value, per operator (``lives`` only), a trace per loop, and per sequence."""
+    """Results of one analysis of a region, per value, operator (``lives`` only), loop and sequence."""
 
     values: dict[int, Truth] = field(default_factory=dict)
     operators: dict[int, Truth] = field(default_factory=dict)
@@ -45,14 +45,14 @@ class Facts:
     sequences: dict[str, Truth] = field(default_factory=dict)
 
     def inside(self, values: dict[int, Truth]) -> Facts:
-        """Facts of one iteration of a loop in the region, which knows the region's sequences."""
+        """New facts for one iteration of a loop in the region; shares the region's sequences."""
         return Facts(values, sequences=self.sequences)
 
     def settle(self, node: Push | Pop, truth: Truth) -> None:
-        """Note ``truth`` of a value of a sequence: the same for all of them, so their order does not matter.
+        """Record ``truth`` for a sequence; all its values must agree, so that their order does not matter.
 
         Raises:
-            UnknownSizeError: it is another one for other values, and the loops must be unrolled.
+            UnknownSizeError: its values differ, so the loops must be unrolled.
         """
         if self.sequences.setdefault(node.sequence, truth) != truth:
             message = "the gradients of the values on this stack differ"
@@ -62,7 +62,10 @@ class Facts:
 
 @dataclass
 class Trace:
-    """Facts by iteration: ``states[k]`` enters the k-th, ``facts[k]`` holds one per class; they repeat from ``start`` on."""
+    """States and facts by iteration, repeating from ``start`` on.
+
+    ``states[k]`` enters iteration ``k``; ``facts[k]`` holds one entry per class.
+    """
 
     states: list[State]
     facts: list[tuple[Facts, ...]]
@@ -90,14 +93,14 @@ class Trace:
         return tuple(result)
 
     def runs(self, step: int) -> tuple[tuple[int, int, int], ...]:
-        """The iterations in state ``step`` as a sum of runs: (factor, first iteration, stride)."""
+        """Iterations in state ``step``, as a signed sum of progressions (sign, first iteration, stride)."""
         if step < self.start:
             return ((1, step, 1), (-1, step + 1, 1))
         return ((1, step, self.period),)
 
 
 def iterations(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[Trace, int]) -> Expr:
-    """The number of iterations of a class in one state of each analysis; ``live`` counts from the last iteration."""
+    """Number of iterations of a class in given states of ``need`` and of ``live`` (from the last one)."""
     total: Expr = Integer(0)
     for a, first, stride in need[0].runs(need[1]):
         for b, last, other in live[0].runs(live[1]):
@@ -106,12 +109,12 @@ def iterations(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[
 
 
 def all_iterations(loop: Loop, bracket: Truth) -> Expr:
-    """The number of iterations of a class."""
+    """Number of iterations in the class with condition ``bracket``."""
     return _overlap(loop, bracket, (0, 1), (0, 1))
 
 
 def reachable_bodies(loop: Loop, need: Facts, live: Facts) -> Iterator[tuple[Truth, tuple[Node, ...], Facts, Facts]]:
-    """Each body of a loop with each pair of states that may occur: when it occurs, the body, and the facts of both analyses."""
+    """Yield (condition, body, need facts, live facts) for each body and pair of states that can occur."""
     ahead, behind = need.traces[loop.id], live.traces[loop.id]
     for position, (bracket, body) in enumerate(loop.classes):
         for a, b in product(range(len(ahead.states)), range(len(behind.states))):
@@ -121,7 +124,7 @@ def reachable_bodies(loop: Loop, need: Facts, live: Facts) -> Iterator[tuple[Tru
 
 
 def _occurs(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[Trace, int]) -> Truth:
-    """Whether some iteration of a class is in one state of each analysis."""
+    """Condition that some iteration of a class is in the given state of each analysis."""
     (ahead, a), (behind, b) = need, live
     if bracket is not YES or ahead.period > 1 or behind.period > 1:
         return Truth.of(AtLeast(iterations(loop, bracket, need, live), Integer(1)))
@@ -131,14 +134,14 @@ def _occurs(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[Tra
 
 
 def _times(index: Symbol, low: Expr, high: Expr, product: frozenset[Expr]) -> Expr:
-    """For how many indices from ``low`` on and below ``high`` all brackets of a product hold."""
+    """Number of indices in ``[low, high)`` for which all brackets of ``product`` hold."""
     selecting = [atom for atom in sorted(product, key=text_of) if index in atom.free_symbols]
     guards = Mul(*sorted(product.difference(selecting), key=text_of))
     return guards * (Tally(index, low, high, Mul(*selecting)) if selecting else Excess(high - low))
 
 
 def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[int, int]) -> Expr:
-    """Iterations ``i = first + stride*u`` with ``count - 1 - i = last + other*v``, for all ``u, v >= 0``."""
+    """Number of ``i = first + stride*u`` with ``count - 1 - i = last + other*v`` and ``u, v >= 0``."""
     (first, stride), (last, other) = ahead, behind
     if stride == other == 1:
         if bracket is YES:
@@ -163,7 +166,7 @@ def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[i
 
 
 def unsettled(loop: Loop, message: str) -> UnknownSizeError:
-    """A loop without a closed form: its count, its offset and its classes must be known."""
+    """Error for a loop without a closed form; names a size that must be known to unroll it."""
     asked = (loop.count, loop.offset, *(bracket.expr for bracket, _ in loop.classes))
     letters = [name for expr in asked for name in sorted(symbol.name for symbol in expr.free_symbols - {loop.index})]
     letters = [name.removeprefix("?") for name in letters if not is_index(name)]
@@ -172,9 +175,9 @@ def unsettled(loop: Loop, message: str) -> UnknownSizeError:
 
 
 def iterate(loop: Loop, first: State, body: Callable[[int, State], tuple[Facts, State]]) -> Trace:
-    """The trace of ``loop``: hand facts from iteration to iteration until they repeat.
+    """Trace ``loop``: pass the state from iteration to iteration until it repeats.
 
-    ``body`` takes a class and the facts that enter an iteration, and returns its facts and those that it hands on.
+    ``body`` takes the position of a class and the entering state; it returns the facts and the next iteration's state.
     """
     states, found = [first], []
     while True:

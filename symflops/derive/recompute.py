@@ -1,12 +1,12 @@
 """Activation checkpointing: which forward work the backward pass recomputes.
 
 The backward pass recomputes a group when it needs a tensor that the group saved: when an operator in the group is live, its
-result needs a gradient, and it saves something (a linear of which only the bias trains saves nothing).
+result needs a gradient, and it saves something (a linear that trains only its bias saves nothing).
 
 - Without early stop, the whole group is recomputed, dead operators included.
 - With early stop, PyTorch's default for ``use_reentrant=False``, recomputation stops at the last operator that saves a tensor
-  and whose result needs a gradient. This operator is recomputed only as far as it saves its own result: the softmax of an
-  attention, which needs the scores and not the mix.
+  and whose result needs a gradient. Of this operator, only contractions whose result it saves are recomputed: an attention
+  saves its softmax, so the scores are recomputed and the mix is not.
 - A reentrant checkpoint recomputes a whole group if a value that enters it needs a gradient and a value that leaves it is live.
 
 A loop inside a group is recomputed with all its iterations, or, if recomputation stops before it, not at all.
@@ -28,13 +28,13 @@ from symflops.support.findings import Diagnostic, SpecError
 
 Chosen = Mapping[Expr, frozenset[str]]
 Counts = dict[tuple[int, int], Expr]
-"""How often each contraction is recomputed, by operator and position."""
+"""(operator id, position of a contraction) -> number of recomputations."""
 
 ONE = Integer(1)
 
 
 def groups_of(nodes: tuple[Node, ...], recompute: Recompute, chosen: Chosen) -> dict[str, list[Operator | Loop]]:
-    """The operators and loops of a region by recomputed group and call of it, in order."""
+    """Operators and loops of a region, in order, keyed by recomputed group and call of that group."""
     found: dict[str, list[Operator | Loop]] = {}
     for node in nodes:
         if isinstance(node, (Operator, Loop)):
@@ -47,7 +47,7 @@ def groups_of(nodes: tuple[Node, ...], recompute: Recompute, chosen: Chosen) -> 
 
 
 def turns_of(node: Operator | Loop) -> tuple[tuple[Path, int], ...]:
-    """The modules around a node that run again, each with the number of that call."""
+    """(module, call number) for each module around ``node`` that runs more than once."""
     if isinstance(node, Operator):
         return node.turns
     inside = (inner for _, body in node.classes for inner in body if isinstance(inner, (Operator, Loop)))
@@ -55,15 +55,15 @@ def turns_of(node: Operator | Loop) -> tuple[tuple[Path, int], ...]:
 
 
 def is_inside(loop: Loop, recompute: Recompute | None, chosen: Chosen) -> bool:
-    """Whether a loop lies inside a recomputed group, and so is recomputed as a whole."""
+    """Whether ``loop`` lies inside a recomputed group, so that it is recomputed as a whole."""
     return recompute is not None and not recompute.attention_only and bool(group_of(prefixes(loop.path), recompute, chosen))
 
 
 def group_of(modules: Iterable[Path], recompute: Recompute, chosen: Chosen) -> tuple[Path, ...]:
-    """The modules down to the one that is a group; empty if none is.
+    """Modules down to the recomputed group; empty if none is a group.
 
-    A module that a pattern of ``recompute`` matches is a group if it lies in no other such module, running or not: a module
-    that is called from elsewhere is no group because it matches as a part of one.
+    A module is a group if a pattern of ``recompute`` matches it and none of its parents, whether those run or not. So a part of
+    a matching module is no group, even if it is called from elsewhere.
     """
     outer: list[Path] = []
     for module in modules:
@@ -77,7 +77,7 @@ def group_of(modules: Iterable[Path], recompute: Recompute, chosen: Chosen) -> t
 def recomputed(
     nodes: tuple[Node, ...], recompute: Recompute, chosen: Chosen, need: Facts, live: Facts, trains: Trains
 ) -> Counts:
-    """How often the contractions of a region are recomputed each time that it runs."""
+    """Number of recomputations of each contraction per run of the region."""
     found: Counts = {}
     if recompute.reentrant and not recompute.attention_only:
         known = {node.id: node for node in nodes if isinstance(node, (Operator, Loop))}
@@ -94,7 +94,7 @@ def recomputed(
 
 
 def _checkpoint(found: Counts, checkpoint: Checkpoint, members: Iterable[Operator | Loop], need: Facts, live: Facts) -> None:
-    """Mark what a reentrant checkpoint recomputes."""
+    """Mark the members of a reentrant checkpoint as recomputed if a gradient passes through it."""
     entered = any_of(need.values[value] for value in checkpoint.inputs)
     alive = entered & any_of(live.values.get(result, NO) for result in checkpoint.results)
     for node in members:
@@ -102,7 +102,7 @@ def _checkpoint(found: Counts, checkpoint: Checkpoint, members: Iterable[Operato
 
 
 def _attention(found: Counts, group: list[Operator | Loop], need: Facts, live: Facts) -> None:
-    """Mark the scores of the attentions in a group whose backward pass runs."""
+    """Mark the scores of each attention in ``group`` whose backward pass runs."""
     for node in group:
         if isinstance(node, Operator) and node.kind == "attention":
             alive = live.operators[node.id] & any_of(need.values[result] for result in node.results)
@@ -110,7 +110,7 @@ def _attention(found: Counts, group: list[Operator | Loop], need: Facts, live: F
 
 
 def _group(found: Counts, group: list[Operator | Loop], early_stop: bool, need: Facts, live: Facts, trains: Trains) -> None:
-    """Mark what one group recomputes: all, or with ``early_stop`` up to the operator that saves last."""
+    """Mark the recomputed nodes of a group: all, or with ``early_stop`` up to the last that saves."""
     saving = {node.id: _keeps(node, need, live, trains) for node in group}
     alive = any_of(wanted for _, wanted in saving.values())
     later = NO
@@ -132,7 +132,7 @@ def _group(found: Counts, group: list[Operator | Loop], early_stop: bool, need: 
 
 
 def _keeps(node: Operator | Loop, need: Facts, live: Facts, trains: Trains) -> tuple[Truth, Truth]:
-    """When autograd saves a tensor of an operator or a loop, and when the backward pass needs it."""
+    """Conditions that autograd saves a tensor of ``node``, and that the backward pass needs it."""
     if isinstance(node, Operator):
         saves = saved(node, need, trains)
         return saves & node.guard, live.operators[node.id] & saves
@@ -144,7 +144,10 @@ def _keeps(node: Operator | Loop, need: Facts, live: Facts, trains: Trains) -> t
 
 
 def saved(operator: Operator, need: Facts, trains: Trains) -> Truth:
-    """When autograd saves a tensor of an operator: of a product (``factors``), only for the gradient of a factor."""
+    """Condition that autograd saves a tensor of ``operator``.
+
+    A product (``factors``) saves one only if a factor needs a gradient.
+    """
     if operator.saves == "nothing":
         return NO
     if operator.saves != "factors":
@@ -154,12 +157,15 @@ def saved(operator: Operator, need: Facts, trains: Trains) -> Truth:
 
 
 def intermediate(operator: Operator) -> frozenset[str]:
-    """The contractions whose result another contraction of the operator reads, so that autograd saves it."""
+    """Contractions of ``operator`` that feed another of its contractions; autograd saves their results."""
     return frozenset(name for contraction in operator.contractions for side in contraction.operands for name in side.inner)
 
 
 def _mark(found: Counts, node: Node, truth: Truth, only: frozenset[str] | None = None, times: Expr = ONE) -> None:
-    """Record that the contractions of ``node`` (or ``only`` some) are recomputed; those of a loop in all iterations."""
+    """Record that contractions of ``node`` are recomputed if ``truth``, in a loop in all iterations.
+
+    ``only``: names of the contractions to record; default: all.
+    """
     if isinstance(node, Loop):
         for bracket, body in node.classes:
             for inner in body:

@@ -20,7 +20,7 @@ Names = Mapping[int, int]
 
 
 def reentrant(graph: Graph, recompute: Recompute | None) -> Graph:
-    """``graph`` with a :class:`Checkpoint` after each group of a reentrant ``recompute``; otherwise unchanged."""
+    """Add a :class:`Checkpoint` after each recomputed group of ``graph`` if ``recompute`` is reentrant."""
     if recompute is None or not recompute.reentrant or recompute.attention_only:
         return graph
     insertion = _Insertion(recompute, dict(graph.chosen), list(graph.values))
@@ -38,7 +38,7 @@ class _Insertion:
     values: list[Value]
 
     def region(self, nodes: tuple[Node, ...], leaving: frozenset[int]) -> tuple[tuple[Node, ...], dict[int, int]]:
-        """The nodes with checkpoints, and the new ids of the values ``leaving`` the region."""
+        """Insert checkpoints into a region; also returns the new ids of values that checkpoints return."""
         found_groups = groups_of(nodes, self.recompute, self.chosen)
         owners = {node.id: name for name, members in found_groups.items() for node in members}
         groups = _members(nodes, owners)
@@ -71,7 +71,7 @@ class _Insertion:
         return replace(loop, classes=tuple(classes), carries=tuple(rows))
 
     def checkpoint(self, group: Sequence[Node], made: set[int], later: Iterable[int], names: dict[int, int]) -> Checkpoint:
-        """The checkpoint after a group; adds the new ids of the values that are read ``later`` to ``names``."""
+        """Make the checkpoint after a group; adds the new ids of values read ``later`` to ``names``."""
         entering = {names.get(value, value) for node in group for value in reads(node)} - made
         inner = sorted(later)
         outer = range(len(self.values), len(self.values) + len(inner))
@@ -82,7 +82,7 @@ class _Insertion:
 
 
 def _members(nodes: tuple[Node, ...], owners: Mapping[int, str]) -> dict[str, list[int]]:
-    """The positions of each group's nodes, and of selects between one of its values and one from before it began."""
+    """Positions of each group's nodes, including selects between a group's value and an earlier one."""
     found: dict[str, list[int]] = {}
     makers: dict[int, tuple[str | None, int]] = {}  # the group and the position that made a value
     for position, node in enumerate(nodes):
@@ -98,9 +98,9 @@ def _members(nodes: tuple[Node, ...], owners: Mapping[int, str]) -> dict[str, li
 
 
 def _in_one_run(nodes: tuple[Node, ...], group: list[int]) -> tuple[Node, ...]:
-    """The nodes with the group's in one run: nodes in between that read its values move behind it.
+    """Move nodes that read the group's values behind the group, so that it can run as a whole.
 
-    If the group reads values of such nodes, it cannot run at once, and all nodes keep their places.
+    If the group reads values of such nodes, it cannot run as a whole, and the order is unchanged.
     """
     if group[-1] - group[0] < len(group):
         return nodes
@@ -138,7 +138,7 @@ def results(node: Node) -> Iterator[int]:
 
 
 def reads(node: Node) -> Iterator[int]:
-    """The values that a node reads and does not define, also in the bodies of loops."""
+    """Values that a node reads from outside itself, including reads in loop bodies."""
     match node:
         case Operator():
             yield from node.operands
@@ -156,7 +156,7 @@ def reads(node: Node) -> Iterator[int]:
 
 
 def renamed(node: Node, names: Names) -> Node:
-    """``node`` with the values that it reads replaced by those of ``names``."""
+    """``node`` with the ids of the values that it reads replaced according to ``names``."""
     if not names:
         return node
     match node:

@@ -1,7 +1,7 @@
-"""Checks a regime against a graph, and names the rules by which it differs from a step in which everything trains.
+"""Checks a regime against a graph, and names the rules by which it differs from training everything.
 
-A forward pass alone needs no rule: each record of a whole step measures it. A record of another regime measures its rules on
-the kinds of operators in the model, which carries over to all classes made of these kinds (``specs/measured.json``).
+A forward-only regime needs no rule: each record of a whole step measures it. A record of another regime measures its rules on
+the operator kinds of that model, which covers all classes made of these kinds (``specs/measured.json``).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from symflops.ir.regime import Recompute, Regime
 from symflops.support.findings import Diagnostic, Reporter, SpecError, did_you_mean
 
 MOST_MATCHES = 2_000_000
-MOST_REPORTED = 10  # of the patterns of a field that match nothing: to look for similar names takes time
+MOST_REPORTED = 10  # unmatched patterns per field: searching for similar names is slow
 Field = tuple[str, list[str], list[Path], str]
-"""A field of a regime, its patterns, the paths that they may match, and the end of patterns that users do not write."""
+"""(field of a regime, its patterns, the paths that they may match, pattern suffix that users do not write)"""
 
 
 def check_patterns(graph: Graph, regime: Regime) -> None:
-    """Report the patterns of ``regime`` that match nothing in ``graph``, and those that it both trains and freezes.
+    """Report patterns that match nothing in ``graph``, and patterns that are both trained and frozen.
 
     Raises:
-        SpecError: with every finding; in a lenient regime only if no pattern of a field matches.
+        SpecError: lists all findings. A lenient regime reports a field only if none of its patterns matches.
     """
     chosen = dict(graph.chosen)
     report = Reporter()
@@ -37,7 +37,7 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
         missing = [pattern for pattern in patterns if not any_fits(spelled(pattern, graph.listed), marks)]
         names = sorted({str(path).removesuffix(suffix) for path in paths} if missing else ())
         some = f"e.g. {', '.join(filter(None, names[:3]))}"
-        if regime.lenient and len(missing) > 1:  # patterns for many models: names that are alike are chance
+        if regime.lenient and len(missing) > 1:  # these patterns serve many models: similar names are coincidence
             message = f"none of the {len(missing)} patterns under '{field}' of regime '{regime.name}' matches anything"
             report.error("unmatched-pattern", message, regime.places.get(missing[0]), some)
             continue
@@ -55,10 +55,10 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
 
 
 def check_size(graph: Graph, regime: Regime) -> None:
-    """Refuse a regime of too many patterns for its graph.
+    """Refuse a regime with too many patterns for the size of its graph.
 
     Raises:
-        SpecError: matching them would take longer than seconds.
+        SpecError: patterns times operators exceed ``MOST_MATCHES``; matching would take too long.
     """
     patterns, operators = len(regime.patterns), sum(1 for _ in graph.operators())
     if patterns * operators > MOST_MATCHES:
@@ -69,7 +69,7 @@ def check_size(graph: Graph, regime: Regime) -> None:
 
 
 def fields(graph: Graph, regime: Regime) -> Iterator[Field]:
-    """The fields of ``regime`` that hold patterns."""
+    """Yield each field of ``regime`` that holds patterns, with the paths that they may match."""
     operators = list(graph.operators())
     parameters = list(dict.fromkeys(parameter.path for operator in operators for parameter in operator.parameters))
     modules = list(dict.fromkeys(operator.path for operator in operators))
@@ -87,20 +87,20 @@ def fields(graph: Graph, regime: Regime) -> Iterator[Field]:
 
 
 def is_adapted(operator: Operator) -> bool:
-    """Whether an operator may be the base of an adapter, and no part of one."""
+    """Whether ``operator`` can be the base of an adapter and is not part of one."""
     weights = operator.parameters
     return operator.kind in KINDS and not operator.bare and bool(weights) and not any(weight.adapter for weight in weights)
 
 
 def uncalled(graph: Graph) -> Iterator[Path]:
-    """The modules whose weights another module uses, as attention of PyTorch does that of its ``out_proj``."""
+    """Modules whose weights another module uses without a call, such as ``out_proj`` in PyTorch attention."""
     for operator in graph.operators():
         if operator.bare:
             yield from (weight.path.parent for weight in operator.parameters if weight.path.parent != operator.path)
 
 
 def tails(pattern: str, names: Iterable[str]) -> list[str]:
-    """For a pattern ``*.x``, the ends of ``names`` of equal length as such patterns, to suggest one.
+    """Patterns to suggest for ``*.x``: ``*.`` and the last parts of ``names``, as many as in ``x``.
 
     >>> tails("*.q", ["layers.0.q_proj"])
     ['*.q_proj']
@@ -114,9 +114,9 @@ Rules = tuple[tuple[str, frozenset[str]], ...]
 
 
 def rules_of(graph: Graph, regime: Regime, parameters: Sequence[ParameterCount]) -> Rules:
-    """The rules of ``regime`` by name, each with the kinds of the operators in ``graph`` that it acts on, adapters included.
+    """Rules of ``regime``: (name, operator kinds of ``graph`` that it acts on), adapters included.
 
-    Most have the name of a field of the regime's page. Where nothing needs a gradient, nothing is frozen or recomputed.
+    Most are named after a field of the regime's page. If nothing needs a gradient, nothing counts as frozen or recomputed.
     """
     everything, outputs = frozenset(one.kind for one in graph.operators()), {name for name, _ in graph.outputs}
     own = (entry.trains for entry in parameters if entry.parameter.trainable and not entry.parameter.adapter)
@@ -130,7 +130,7 @@ def rules_of(graph: Graph, regime: Regime, parameters: Sequence[ParameterCount])
         "force_grad": regime.force_grad,
     }
     found = {name: everything for name, holds in conditions.items() if holds}
-    for adapter in regime.adapters:  # the scale of a rank-stabilised one is no work
+    for adapter in regime.adapters:  # rank-stabilised LoRA only changes a scale, which costs nothing
         name = "dora with dropout" if adapter.dropout else "dora"
         added = (one.kind for one in graph.operators() if any(parameter.adapter for parameter in one.parameters))
         found[name if adapter.kind == "dora" else "lora"] = frozenset(added)
@@ -140,9 +140,9 @@ def rules_of(graph: Graph, regime: Regime, parameters: Sequence[ParameterCount])
 
 
 def recomputed_kinds(graph: Graph, recompute: Recompute) -> dict[str, frozenset[str]]:
-    """The rule of a way to recompute, with the kinds of the operators in its groups.
+    """Rule that ``recompute`` falls under: its name -> the operator kinds in the recomputed groups.
 
-    A reentrant group with several results has a rule of its own: those that its module returns in a tuple get no gradient.
+    Reentrant groups with several results have their own rule: results that a module returns in a tuple get no gradient.
     """
     several = any(len(one.results) > 1 for one in checkpoints(graph.body))
     ways = {"recompute of attention alone": recompute.attention_only, "reentrant recompute of several results": several}
@@ -164,7 +164,7 @@ def checkpoints(nodes: Iterable[Node]) -> Iterator[Checkpoint]:
 
 
 def unmeasured(rules: Rules, measured: Mapping[str, Sequence[str]]) -> str:
-    """The first of ``rules`` that was not measured on each kind that it acts on, in words; empty if all were."""
+    """Message on the first rule not measured on every kind it acts on; empty if all were measured."""
     for name, kinds in rules:
         lacking = sorted(kinds.difference(measured.get(name, ())))
         if lacking:

@@ -1,5 +1,5 @@
-"""Drafts a spec from a real module: ``draft.draft`` tapes it, varies it, fits formulas, writes YAML, and proves the result.
+"""Drafts a spec from a real module: traces it, varies it, fits formulas, writes YAML, proves it.
 
-Only this package and ``witness`` run torch. A draft is exact or says what differs: nothing here may guess or approximate.
-What a spec means belongs to ``frontend`` and ``build``; the command line to ``cli``.
+A draft is exact or lists what differs: nothing here may guess or approximate. The meaning of specs belongs to ``read`` and
+``build``, the command line to ``cli``.
 """

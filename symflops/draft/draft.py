@@ -1,4 +1,4 @@
-"""Drafts a spec: each config is studied, their documents are merged, and the result is proven against the real module."""
+"""Drafts a spec: studies each config, merges the documents, and proves the result on the real module."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def draft(
     variants: Mapping[str, Subject] = MappingProxyType({}),
     keep: Callable[[Draft], None] = lambda _: None,
 ) -> Draft:
-    """Draft a subject.
+    """Draft a spec of a module class and prove it; returns the draft with its verdicts.
 
     Args:
         subject: The class, a config and arguments.
-        timeout: In seconds, for each of the configs.
-        tell: Shows progress.
+        timeout: Seconds per config.
+        tell: Receives progress messages.
         published: Further configs that the draft must be exact for.
         variants: Variants of the subject, by name, to draft in the same spec.
-        keep: Called with what is known whenever there is more of it.
+        keep: Receives the unfinished draft after each stage.
 
     Raises:
         SymflopsError: The module does not run, or no field of the configs tells the variants apart.
@@ -57,23 +57,23 @@ def draft(
 
 
 def written(found: Draft, studies: list[Study], coming: Iterable[Study]) -> Document | None:
-    """The merged document of all configs, which are added to ``studies`` as they come; None after a mistake of ours."""
+    """Merged document of all configs; None after an internal error. Appends each study to ``studies``."""
     try:
         for study in coming:
             studies.append(study)
         return merged([Branch(one.name, one.document, one.family.samples[0].config, one.subject.config) for one in studies])
     except (SymflopsError, TooLongError):
         raise
-    except Exception as error:  # must not lose what is known
+    except Exception as error:  # must not lose the findings so far
         found.given_up = f"the graph could not be written: {type(error).__name__}: {error}"
         return None
 
 
 def check_variants(subjects: Mapping[str, Subject]) -> None:
-    """Check before the work begins that a condition can tell the configs apart.
+    """Check, before drafting, that a condition can distinguish the configs.
 
     Raises:
-        SymflopsError: None can, or a config does not build.
+        SymflopsError: No condition can, or a config does not build.
     """
     configs = []
     for one in subjects.values() if len(subjects) > 1 else ():
@@ -86,7 +86,7 @@ def check_variants(subjects: Mapping[str, Subject]) -> None:
 
 
 def decisions(study: Study, found: Draft) -> Iterator[str]:
-    """What a person must decide."""
+    """Questions that a person must decide, one line each."""
     yield "which pairs of attention are useful (masks and windows): the draft counts all that is executed"
     if study.family.refused:
         yield f"{study.family.refused} samples had another structure: a variant, or a condition in the graph"

@@ -1,4 +1,4 @@
-"""Finds an example of a class for a caller who gave none: a case of a spec of it, or what its package says that it takes."""
+"""Finds example inputs of a class: from a case of its spec, or from its ``main_input_name``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Example = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 
 
 def example_of(reference: str) -> Example | None:
-    """A small config, arguments, and options of a class; None if no example is known."""
+    """Small config, arguments and options of a class; None if no example is known."""
     package, _, name = reference.partition(":")
     dotted = f"{package}.{name}"
     for file in specs_in(roots()[0]):
@@ -31,7 +31,7 @@ def example_of(reference: str) -> Example | None:
 
 
 def from_case(model: Any, case: Any) -> Example:
-    """A case of a spec as a config and described arguments."""
+    """Config, described arguments and options of a spec's case."""
     config = dict(case.config)
     program = model.program(["full"], ["torch"], config)
     sizes = InterpretedEstimator(program, config, regime="full", convention="torch").sizes
@@ -40,7 +40,7 @@ def from_case(model: Any, case: Any) -> Example:
 
 
 def described(value: Any) -> Any:
-    """Describe a tensor by its shape and type, or by its values if it has some."""
+    """Describe the tensors in nested arguments: by shape and dtype on the meta device, else by values."""
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         dtype = str(value.dtype).rpartition(".")[2]
         if value.device.type == "meta":
@@ -52,7 +52,7 @@ def described(value: Any) -> Any:
 
 
 def example_token(reference: str) -> Example | None:
-    """Tokens or pixels for a class whose package says which it takes."""
+    """Example with token ids or pixels, by the class's ``main_input_name``; None for other classes."""
     kind = class_of(reference)
     main = getattr(kind, "main_input_name", "")
     if getattr(kind, "config_class", None) is None:

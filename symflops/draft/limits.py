@@ -1,4 +1,4 @@
-"""Limits of time and memory for the code of a module: one that hangs, or asks for gigabytes, does not accept its sizes."""
+"""Limits time and memory of module code: a module that hangs or asks for gigabytes rejects its sizes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MAPPED = 1 << 20  # bytes from which memory goes back to the system when it is f
 
 
 class TooLongError(BaseException):
-    """Time is up. No ``Exception``, which a module could catch itself."""
+    """Raised when time is up; not an ``Exception``, which a module might catch."""
 
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise :class:`TooLongError` inside after some seconds, if the system has such a timer."""
+    """Context that raises :class:`TooLongError` after ``seconds``; no limit without a system timer."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -39,9 +39,9 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def attempt(action: Callable[[], T], seconds: float | None = None) -> T | None:
-    """What ``action`` returns; None if it raises anything, or takes longer than some seconds.
+    """Result of ``action``; None if it raises or takes longer than ``seconds``.
 
-    Whatever a module raises means the same to a draft: the module does not accept its config or its arguments.
+    Any error of a module means the same to a draft: the module does not accept its config or its arguments.
     """
     try:
         with nullcontext() if seconds is None else within(seconds):
@@ -55,11 +55,11 @@ def attempt(action: Callable[[], T], seconds: float | None = None) -> T | None:
 
 
 def limit_memory(most: int) -> None:
-    """Refuse this process more than ``most`` bytes of data from here on, if the system has such a limit.
+    """Limit this process to ``most`` bytes of data, if the system supports it.
 
-    A tensor that would be larger, such as a mask of a long sequence on the CPU, raises in the module that makes it. What was
-    freed does not count, if the C library is glibc: by default it keeps up to 32 MB of each freed tensor for later ones, which
-    need not fit there (``mallopt(3)``, ``M_MMAP_THRESHOLD``).
+    A larger tensor, such as a mask of a long sequence on the CPU, raises in the module that allocates it. Under glibc, freed
+    tensors are returned to the system at once: by default it keeps up to 32 MB of each for later ones, which need not fit
+    (``mallopt(3)``, ``M_MMAP_THRESHOLD``).
     """
     try:
         import ctypes

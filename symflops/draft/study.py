@@ -1,4 +1,4 @@
-"""Studies a class, config by config, up to a document: gate, moves, samples, names, formulas; and the resulting draft."""
+"""Studies one config of a class up to a document: gate, slots, samples, names, formulas."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from symflops.verify.defaults import signature_of
 HOLD_OUTS = 5
 WITH = " with "
 EXPLORING, SAMPLING = 0.6, 0.2  # shares of the time limit
-RUNS = 20  # that fit into the time limit at least
+RUNS = 20  # runs that must fit into the time limit
 
 
 def labels_of(variables: list[Variable]) -> list[str]:
-    """Variables in the words of the config and the inputs."""
+    """Labels of variables: the config and input fields that each one varies."""
     return [WITH.join(slot.label for slot in one.slots) for one in variables]
 
 
 @dataclass(slots=True)
 class Study:
-    """One config of a class before any proof; ``name`` is that of a variant, empty for the first config."""
+    """Results for one config before any proof; ``name`` is the variant's, empty for the first config."""
 
     name: str
     subject: Subject
@@ -52,30 +52,30 @@ class Study:
 
     @property
     def free(self) -> list[Variable]:
-        """What moves without changing the structure."""
+        """Variables that change sizes without changing the graph's structure."""
         return [variable for variable in self.moves.variables if variable not in self.family.structural]
 
     @property
     def stuck(self) -> list[str]:
-        """What is refused when it moves, or changes the structure."""
+        """Labels of slots that cannot be varied, or that change the graph's structure."""
         structural = [variable.lead for variable in self.family.structural if variable.lead not in self.moves.filled]
         return [slot.label for slot in (*self.moves.stuck, *structural)]
 
 
 @dataclass(slots=True)
 class Draft:
-    """A spec and what is known of it, as plain data; it grows while the work goes on.
+    """A drafted spec with its findings, as plain data; filled in while drafting proceeds.
 
     Attributes:
-        names: The variants that were drafted; the first config has an empty name.
-        moved: For each of them, what varied and what could not be moved.
-        unsolved: Places without a formula, with the values there.
-        decide: What a person must decide.
+        names: The drafted variants; the first config has an empty name.
+        moved: Per variant, the labels of the varied slots and of those that could not be varied.
+        unsolved: Dimensions without a formula, each with its values.
+        decide: Questions that a person must decide.
         seconds: Wall-clock time.
         processor: Processor time in seconds.
-        given_up: Why the work ended early; empty if it did not.
+        given_up: Why drafting ended early; empty if it did not.
         reasons: Further reasons why the draft is partial.
-        fields: The census of its fields; ``holds_for`` has the guarded ones as text, ``census`` all of it as that of a file.
+        fields: The census of config fields; ``holds_for`` has the guarded ones as text, ``census`` the text of its file.
     """
 
     subject: Subject
@@ -98,23 +98,23 @@ class Draft:
 
     @property
     def varied(self) -> list[str]:
-        """What moved in any of the configs, in the words of the config and the inputs."""
+        """Labels of slots that were varied in at least one config."""
         return list(dict.fromkeys(label for varied, _ in self.moved.values() for label in varied))
 
     @property
     def stuck(self) -> list[str]:
-        """What moved in none of the configs: it was refused, or changed the structure."""
+        """Labels of slots that were varied in no config: refused, or changing the structure."""
         free = {label for one in self.varied for label in one.split(WITH)}
         return list(dict.fromkeys(label for _, stuck in self.moved.values() for label in stuck if label not in free))
 
     @property
     def exact(self) -> bool:
-        """Whether the draft is proven: nothing says that it is partial."""
+        """Whether the draft is fully proven, with no reason to call it partial."""
         return not any(self.partial)
 
     @property
     def partial(self) -> Iterator[str]:
-        """Why the draft is partial, a line for each reason."""
+        """Reasons why the draft is partial, one line each."""
         if self.given_up:
             yield f"given up: {self.given_up}"
         if not self.gate or not all(one.equal for one in self.gate):
@@ -133,7 +133,7 @@ class Draft:
 def studied(
     name: str, subject: Subject, timeout: float, tell: Callable[[str], None], found: Draft, keep: Callable[[Draft], None]
 ) -> Study:
-    """Study one config, that of the variant ``name``; what is known is added to ``found``, and kept."""
+    """Study the config of variant ``name``; adds findings to ``found`` and passes it to ``keep``."""
     started = time.monotonic()
 
     def show(text: str) -> None:
@@ -161,7 +161,7 @@ def studied(
 
 
 def sampled(runner: Runner, moves: Moves, found: Draft) -> Family:
-    """The samples of a config, which are counted in ``found``."""
+    """Draw the samples of a config, and count them in ``found``."""
     family = family_of(runner, moves, Random(0))
     if family.unfinished:
         found.given_up = "time was up while samples were drawn"
@@ -171,9 +171,9 @@ def sampled(runner: Runner, moves: Moves, found: Draft) -> Family:
 
 
 def document_of(subject: Subject, family: Family, names: Names) -> Document:
-    """The document of a draft, with attention as an operator, and on grids, if symflops accepts that."""
+    """Write the document in the richest style that symflops can read: attention operators, grid axes."""
     shelf = library()
-    # the class as a spec names it, if live verification imports it
+    # live verification imports classes of these packages alone
     reference = f"{subject.package}.{subject.name}" if subject.package in ("transformers", "diffusers") else ""
     for attention, grids in ((True, True), (True, False), (False, False)):
         patterns = patterns_in(shelf.root) if shelf and attention else []
@@ -187,6 +187,6 @@ def document_of(subject: Subject, family: Family, names: Names) -> Document:
 
 
 def signature(subject: Subject) -> Mapping[str, Any]:
-    """The defaults in the signature of the class, or of its config class."""
+    """Default values in the signature of the class, or of its config class."""
     kind = class_of(subject.reference)
     return signature_of(config_class_of(kind) or kind)

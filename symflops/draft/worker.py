@@ -1,4 +1,4 @@
-"""Drafts in a process of its own: if it hangs or takes too much memory, it is ended, and its findings so far are kept."""
+"""Drafts in a subprocess; kills it if it hangs or takes too much memory, but keeps its findings."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from symflops.draft.study import Draft
 from symflops.draft.trace.subject import Subject
 from symflops.support.errors import SymflopsError
 
-GRACE = 3.0  # times the time limit, before the process is ended
+GRACE = 3.0  # times the time limit, before the process is killed
 START_SECONDS = 60.0
 MEMORY = 4 << 30  # bytes that end the process
-REFUSED = 3 << 30  # bytes that a module in it is refused
+REFUSED = 3 << 30  # bytes of data that the process may allocate
 POLL_SECONDS = 0.5
 
 
@@ -32,15 +32,15 @@ def draft_in_process(
     variants: Mapping[str, Subject] = MappingProxyType({}),
     most: int = MEMORY,
 ) -> Draft:
-    """Draft in a process of its own, with the arguments of :func:`symflops.draft.draft.draft`.
+    """Draft in a subprocess, with the arguments of :func:`symflops.draft.draft.draft`.
 
-    ``most`` are the bytes of memory that the process may have, if the system tells how many it has.
+    ``most`` limits the subprocess's memory in bytes, if the system reports it.
 
     Returns:
-        The draft. One that is given up has what was known by then, perhaps no text.
+        The draft. One that is given up has the findings so far, perhaps no text.
 
     Raises:
-        SymflopsError: What drafting raises, or nothing at all was found in time.
+        SymflopsError: Drafting raised it, or there were no findings in time.
     """
     context = get_context("spawn")
     here, there = context.Pipe(duplex=False)
@@ -60,10 +60,10 @@ def draft_in_process(
 
 
 def listen(pipe: Any, process: Any, ends: float, most: int, tell: Callable[[str], None]) -> tuple[Draft | None, str]:
-    """The last draft that a process sent, and why it is given up; empty if the process is done.
+    """Last draft that the subprocess sent, and why it was given up; the reason is empty if it finished.
 
     Raises:
-        SymflopsError: What drafting raised there.
+        SymflopsError: Drafting raised it in the subprocess.
     """
     last: Draft | None = None
     while time.monotonic() < ends:
@@ -92,7 +92,7 @@ def listen(pipe: Any, process: Any, ends: float, most: int, tell: Callable[[str]
 def work(
     pipe: Any, folder: str, subject: Subject, timeout: float, published: Sequence[Subject], variants: Mapping[str, Subject]
 ) -> None:
-    """Draft, and send progress, what is known, and the end; what a module prints goes to standard error."""
+    """Subprocess main: draft, and send progress and findings; module output goes to standard error."""
     os.dup2(2, 1)
     limit_memory(REFUSED)
     if folder not in sys.path:
@@ -110,7 +110,7 @@ def work(
 
 
 def memory_of(process: int | None) -> int:
-    """The bytes of memory that a process has now; 0 if the system does not tell."""
+    """Resident memory of a process in bytes; 0 if the system does not report it."""
     try:
         return int(Path(f"/proc/{process}/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError, ValueError, AttributeError):

@@ -1,6 +1,6 @@
-"""emit: :class:`~symflops.ir.program.Program` -> the text of each file, or closed forms as :class:`Derived`.
+"""Print a :class:`~symflops.ir.program.Program` as files, or derive closed forms (:class:`Derived`).
 
-A new language is a line in a table below.
+To add a language, add a line to a table below.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from symflops.ir.serialise import document_of, text_of
 from symflops.ir.verification import Verification
 
 ON_PAGES = ("full", "forward")
-"""The regimes that a generated page derives; its table lists all regimes, and ``symflops render --regime`` derives others."""
+"""Regimes that a generated page derives; its table lists all (others: ``symflops render --regime``)."""
 
 STORED = "json"
 """The ending of a stored program."""
@@ -50,10 +50,10 @@ def emit(
     shown: Sequence[str] = (),
     against: Against | None = None,
 ) -> dict[str, str]:
-    """The text of each target by file ending.
+    """Print ``program`` in each of ``endings``: file ending -> text.
 
-    ``verified`` is what the spec was checked against, ``against`` what it costs beside its baseline. Modules and pages have the
-    conventions ``shown``, by default all; a stored program has all.
+    ``verified`` are the measured records of the spec, ``against`` compares it with its baseline. Modules and pages contain the
+    conventions ``shown`` (default: all); a stored program contains all conventions.
     """
     whole, program = program, program.counting(shown) if shown else program
     texts = {ending: CODE[ending](program, version, verified) for ending in endings if ending in CODE and ending != STORED}
@@ -73,7 +73,7 @@ def page_of(
     conventions: Sequence[ConventionFigures] = (),
     against: Against | None = None,
 ) -> Page:
-    """The page of a program that derives ``regimes``, with figures of all regimes and of ``conventions`` or its own."""
+    """Build the page that derives ``regimes``; figures cover all regimes, and ``conventions`` if given."""
     shown = page(abbreviated(program.showing(regimes).first()), verified, worked(program, conventions), program)
     return replace(shown, against=against)
 
@@ -82,8 +82,7 @@ def page_of(
 class Derived(Shown):
     """The closed forms of a model under one regime and convention.
 
-    ``forward`` and ``backward`` map the name of each moment to its coefficient as text; ``program`` is what they are
-    printed from.
+    ``forward`` and ``backward`` map the name of each moment to its coefficient as text, printed from ``program``.
     """
 
     program: Program
@@ -95,7 +94,7 @@ class Derived(Shown):
 
     @property
     def forward(self) -> dict[str, str]:
-        """FLOPs of the forward pass, as moment -> coefficient; ``Moments.sums`` has the moments by these names."""
+        """FLOPs of the forward pass: moment -> coefficient; ``Moments.sums`` contains these moments."""
         return self._texts(self.case.forward)
 
     @property
@@ -106,20 +105,20 @@ class Derived(Shown):
     def at(
         self, config: Mapping[str, Any] | None = None, assume: str | Mapping[str, Any] = "", numeric: bool = False
     ) -> Derived:
-        """These forms with what is known substituted and folded.
+        """Substitute and fold the known sizes and conditions in these forms.
 
         Args:
-            config: Decides all conditions; sizes stay letters.
-            assume: Sizes with their values, such as ``"qk_norm=null, K=0"``; formulas no longer have them.
-            numeric: Whether formulas have numbers for all sizes: those of the config, or the defaults.
+            config: Values that decide all conditions; sizes stay symbolic.
+            assume: Sizes to substitute, such as ``"qk_norm=null, K=0"``; they vanish from the formulas.
+            numeric: Whether to substitute all sizes, from the config or by default.
 
         Raises:
-            SymflopsError: no size has that name, a value does not fit, or the structure is of other values.
+            SymflopsError: an assumed size is unknown, a value does not fit, or the structure was derived for other values.
         """
         return self.under(known_of(self.program.keys, config, assume, numeric))
 
     def under(self, known: Known) -> Derived:
-        """These forms with what is known of the sizes substituted and folded.
+        """Substitute and fold the ``known`` sizes in these forms.
 
         Raises:
             SymflopsError: as :meth:`at`.
@@ -129,11 +128,11 @@ class Derived(Shown):
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The program as plain data, which estimators read."""
+        """The program as plain data (the stored form), the input of estimators."""
         return document_of(self.program)
 
     def estimator(self, config: Mapping[str, Any]) -> InterpretedEstimator:
-        """The estimator of these forms for one config."""
+        """Build the estimator of these forms for one config."""
         return InterpretedEstimator(self.document, config, regime=self.case.regime, convention=self.case.convention)
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """The values of each key.
+    """Group values by key.
 
     >>> grouped([("a", 1), ("b", 2), ("a", 3)])
     {'a': [1, 3], 'b': [2]}

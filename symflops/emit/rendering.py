@@ -1,4 +1,4 @@
-"""The jinja environment; templates place text and decide nothing, and an unknown name in one is an error."""
+"""The Jinja environment: templates only place text, and an unknown variable raises an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 @cache
 def environment() -> Environment:
-    """The environment of all templates, with delimiters that neither Python nor LaTeX uses."""
+    """Jinja environment of all templates; its delimiters occur in neither Python nor LaTeX."""
     found = Environment(
         loader=PackageLoader("symflops.emit", "templates"),
         undefined=StrictUndefined,
@@ -31,17 +31,17 @@ def environment() -> Environment:
 
 
 def tuple_of(items: Iterable[str]) -> str:
-    """Texts as a Python tuple."""
+    """Print strings as a Python tuple literal."""
     return tuple_text([json.dumps(item) for item in items])
 
 
 def tuple_text(cells: Sequence[str]) -> str:
-    """Expressions as a Python tuple, with a comma after a single one."""
+    """Print expressions as a Python tuple; a single one gets a trailing comma."""
     return f"({', '.join(cells)}{',' if len(cells) == 1 else ''})"
 
 
 def dict_of(items: Iterable[tuple[str, str]]) -> str:
-    """Pairs of texts as a Python dictionary."""
+    """Print pairs of strings as a Python dictionary literal."""
     return "{" + ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in items) + "}"
 
 

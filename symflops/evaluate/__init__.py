@@ -1,4 +1,4 @@
-"""Evaluates programs: reads configs and batches, sums up lengths, multiplies; and what follows from a program alone.
+"""Evaluates programs: reads configs and batches, computes moments, and multiplies them by coefficients.
 
-Light to import: neither sympy nor YAML. ``specialise`` and what uses it evaluate a part of a program, and return a program.
+Imports neither sympy nor YAML. ``specialise`` and its callers evaluate a program partially and return a program.
 """

@@ -1,4 +1,4 @@
-"""Lengths that are given as arrays and tensors."""
+"""Converts arrays and tensors of lengths to integer columns."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from symflops.evaluate.columnwise import LIMIT
 
-FEW = 100  # items whose least length is looked at here; that of more is found with the largest one
+FEW = 100  # up to here the minimum is checked at once; in longer columns, negative lengths are found with the maximum
 
 
 def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
-    """An integer array or tensor with one row per item as one column per axis.
+    """Split an integer array or tensor with one row per item into one column per axis.
 
     Raises:
-        ValueError: it is not of non-negative integers, or has another number of axes.
+        ValueError: ``entries`` is masked, has entries other than non-negative integers, or another number of axes.
     """
     if hasattr(entries, "detach"):
         entries = entries.detach().cpu().numpy()
@@ -31,7 +31,7 @@ def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
 
 
 def _wrong(found: np.ndarray[Any, Any], count: int) -> str:
-    """How an array that is not empty differs from one of non-negative integers with ``count`` axes."""
+    """Why a non-empty array is not one of non-negative integers with ``count`` axes; empty if it is."""
     if found.dtype.kind not in "iu":
         return f"of type {found.dtype}"
     if found.shape != ((len(found),) if count == 1 else (len(found), count)):

@@ -1,4 +1,4 @@
-"""What a user assumes of the sizes of a model, such as ``qk_norm=null, K=0``, and the program under it."""
+"""Assumptions of a user about sizes, such as ``qk_norm=null, K=0``, and the program specialised to them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ EXAMPLE = 'such as "K=0, q_lora_rank=null"'
 
 
 Sizes = Mapping[str, tuple[str, ...]]
-"""The sizes of a model: by letter, the fields of a config that one is read from."""
+"""The sizes of a model: letter -> the config fields it is read from."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a model.
+    """The known sizes of a model, to which a program is specialised.
 
     Attributes:
-        config: The config, with what is assumed in it; None if nothing is known.
-        whole: Whether every size is known, as the config and its defaults say.
-        letters: The sizes that are assumed.
-        numeric: Whether formulas have numbers in place of all known sizes.
+        config: The config with assumed values applied; None if nothing is known.
+        whole: Whether the config and its defaults determine every size.
+        letters: The assumed sizes.
+        numeric: Whether formulas contain numbers in place of all known sizes.
     """
 
     config: Mapping[str, Any] | None = None
@@ -46,7 +46,7 @@ class Known:
         return self.whole or bool(self.letters)
 
     def of(self, program: Program) -> Program:
-        """A program with what is known substituted and folded.
+        """Specialise a program: substitute the known sizes and fold.
 
         Raises:
             SymflopsError: the config does not fit the model.
@@ -63,10 +63,10 @@ class Known:
 def known_of(
     sizes: Sizes, config: Mapping[str, Any] | None = None, assumed: str | Mapping[str, Any] = "", numeric: bool = False
 ) -> Known:
-    """What a config and assumptions say of a model with ``sizes``; numbers alone are those of the defaults.
+    """Combine a config and assumptions into known sizes; ``numeric`` without a config uses the defaults.
 
     Raises:
-        SymflopsError: an assumption is of no size.
+        SymflopsError: an assumption names no size of the model.
     """
     found = assumptions(assumed) if isinstance(assumed, str) else dict(assumed)
     whole = config is not None or numeric
@@ -80,13 +80,13 @@ def known_of(
 
 
 def assumptions(text: str) -> dict[str, Any]:
-    """The names and values of ``name=value, name=value``; a value is JSON, or a word.
+    """Parse ``name=value, name=value`` into a dict; a value is JSON or a word.
 
     >>> assumptions('K=0, qk_norm=null, act=silu, depths=[2, 2]')
     {'K': 0, 'qk_norm': None, 'act': 'silu', 'depths': [2, 2]}
 
     Raises:
-        SymflopsError: the text is of another form.
+        SymflopsError: the text has another form.
     """
     found: dict[str, Any] = {}
     for part in _parts(text):
@@ -100,7 +100,7 @@ def assumptions(text: str) -> dict[str, Any]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The text between commas that are outside of brackets and quotes."""
+    """Split a text at commas outside brackets and quotes."""
     if len(text) > LONGEST:
         raise SymflopsError(f"assumptions have at most {LONGEST:,} characters")
     depth, part = 0, ""
@@ -116,7 +116,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _value(text: str) -> Any:
-    """A value: JSON if it is, else a word."""
+    """Parse a value as JSON, else as a word."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -126,10 +126,10 @@ def _value(text: str) -> Any:
 
 
 def letter_of(name: str, sizes: Sizes) -> str:
-    """The letter of a size that is named by it, or by a field of the config.
+    """Find the letter of a size, given the letter or a config field.
 
     Raises:
-        SymflopsError: there is none, or no config says it.
+        SymflopsError: there is no such size, or no config field sets it.
     """
     by_field = {key: letter for letter, keys in reversed(list(sizes.items())) for key in keys}
     by_end = {key.rpartition(".")[2]: letter for key, letter in by_field.items()}
@@ -143,7 +143,7 @@ def letter_of(name: str, sizes: Sizes) -> str:
 
 
 def put(config: dict[str, Any], keys: Sequence[str], value: Any) -> None:
-    """Say a size in a config, and under no other of its names."""
+    """Set a size in ``config`` under the first of ``keys``, and remove the others."""
     for key in keys:
         *outer, last = key.split(".")
         place: Any = config
@@ -159,10 +159,10 @@ def put(config: dict[str, Any], keys: Sequence[str], value: Any) -> None:
 
 
 def _alone(stored: Stored, config: Mapping[str, Any], letters: Collection[str]) -> Iterator[tuple[str, Any]]:
-    """The values of assumed sizes, whatever the others are.
+    """Read the assumed sizes from a config without evaluating the others.
 
     Raises:
-        ConfigError: a value is of another kind; or it is null, and what that means depends on other sizes.
+        ConfigError: a value has the wrong kind; or it is null, and the meaning of null depends on other sizes.
     """
     read = as_read(stored.document, config)
     for row in stored.document["fields"]:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 LONGEST = 10**12 - 1
 MOST_COUNTED = 1_000_000
-"""The largest number of items of a stream that is given as a number."""
+"""The largest item count that a batch may give as a plain number."""
 MANY = 100
-"""Items from which a list becomes an array."""
+"""The number of items from which a list is converted to an array."""
 ALONE = "is one number for all items: another stream must say how many there are"
 
 
@@ -32,18 +32,18 @@ class BatchError(SymflopsError, ValueError):
 
 
 class FormError(BatchError):
-    """A batch is not of the form that the streams of the model have; an example helps."""
+    """A batch does not have the form of the model's streams; messages add an example."""
 
 
 def listed(given: Any) -> Any:
-    """Arrays, tensors and other sequences as lists."""
+    """Convert arrays, tensors and ranges to lists."""
     if isinstance(given, dict):
         return {side: listed(values) for side, values in given.items()}
     return given.tolist() if hasattr(given, "tolist") else list(given) if isinstance(given, range) else given
 
 
 def items_of(program: Program | Stored, batch: Mapping[str, Any], side: str = "lengths") -> dict[str, list[Item]]:
-    """The batch variables of each item, per index set.
+    """List the batch variables of each item as a dict, per index set.
 
     Args:
         program: the program whose streams the batch gives.
@@ -67,7 +67,7 @@ def items_of(program: Program | Stored, batch: Mapping[str, Any], side: str = "l
 
 
 class Side(list["Any"]):
-    """The columns of the real or of the padded lengths of a batch; the largest length of each is looked for once."""
+    """The columns of real or padded lengths of a batch; caches the maximum of each column."""
 
     __slots__ = ("known",)
 
@@ -95,17 +95,17 @@ def largest_of(column: Any) -> int:
     numpy: Any = sys.modules.get("numpy")
     if numpy is None or type(column) is not numpy.ndarray or not len(column) or column.dtype.kind not in "iu":
         return max(column, default=0)
-    largest = int(numpy.maximum.reduce(column.view(numpy.uint64)))  # of which a negative length is one that is too large
+    largest = int(numpy.maximum.reduce(column.view(numpy.uint64)))  # a negative length wraps to at least 2**63
     if largest >= 2**63 and column.dtype == numpy.int64:
         raise BatchError(f"a length is a whole number, not {int(column.min())}")
     return largest
 
 
 class Columns:
-    """A batch as it was read: the lengths of the items, a column per axis of all streams in the order of their index sets.
+    """The lengths of a batch: one column per axis of each stream, streams of an index set adjacent.
 
-    A stream that only counts items has a column of zeros. ``padded`` is ``real`` where no stream gives both. ``counts`` has the
-    number of items of each index set.
+    A stream that only counts items has a column of zeros. ``padded`` is ``real`` if no stream has padded lengths. ``counts``
+    maps each index set to its number of items.
     """
 
     __slots__ = ("counts", "padded", "real")
@@ -114,18 +114,18 @@ class Columns:
         self.real, self.padded, self.counts = real, padded, counts
 
     def side(self, name: str) -> Side:
-        """The ``padded`` columns, or the real ones."""
+        """The padded columns for ``"padded"``, else the real ones."""
         return self.padded if name == "padded" else self.real
 
 
 def ordered(program: Program | Stored) -> list[Any]:
-    """The streams that a batch gives, those of an index set together."""
+    """List the streams that a batch gives, grouped by index set."""
     streams = [stream for stream in program.streams if stream.given]
     return [stream for items in dict.fromkeys(one.items for one in streams) for stream in streams if stream.items == items]
 
 
 def columns_of(program: Program | Stored, batch: Mapping[str, Any], longest: int = LONGEST) -> Columns:
-    """The lengths of a batch: lists, or integer arrays where the batch has arrays or tensors.
+    """Read the lengths of a batch as columns: lists, or integer arrays for arrays and tensors.
 
     Raises:
         FormError: an unknown or missing stream, a length that is no whole number, or streams with different numbers of items.
@@ -149,7 +149,7 @@ def columns_of(program: Program | Stored, batch: Mapping[str, Any], longest: int
 def _joined(
     streams: Sequence[StreamInfo | Stream], batch: Mapping[str, Any], longest: int, real: list[Any], padded: list[Any]
 ) -> int:
-    """The number of items of an index set, whose columns are added to ``real`` and ``padded``."""
+    """Append the columns of one index set to ``real`` and ``padded``, and return its number of items."""
     counts: dict[str, int] = {}
     found: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
     shared = {stream.name: batch[stream.name] for stream in streams if _of_all(stream, batch, longest)}
@@ -181,12 +181,12 @@ def _joined(
 
 
 def _of_all(stream: StreamInfo | Stream, batch: Mapping[str, Any], longest: int) -> bool:
-    """Whether a batch has one number for a stream with a default, that of every item."""
+    """Whether a batch gives one number for all items of a stream that has a default length."""
     return bool(stream.absent) and len(stream.variables) == 1 and is_whole(batch.get(stream.name), longest)
 
 
 def _sides(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int, list[Any], list[Any]]:
-    """The number of items, and their real and padded lengths by axis, from what a batch has under the name of a stream."""
+    """Read one stream of a batch: number of items, and real and padded lengths by axis."""
     if not isinstance(given, dict):
         count, columns = _columns(stream, given, longest)
         return count, columns, columns
@@ -199,7 +199,7 @@ def _sides(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int, 
 
 
 def _columns(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int, list[Any]]:
-    """The number of items, and their lengths by axis."""
+    """Read one side of a stream: number of items, and lengths by axis."""
     axes = len(stream.variables)
     if axes and (hasattr(given, "detach") or type(given).__name__ == "ndarray") and len(getattr(given, "shape", ())) > 0:
         from symflops.evaluate.arrays import axes as columns_of_array
@@ -231,7 +231,7 @@ def _columns(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int
 
 
 def numbers(lengths: list[Any], longest: int) -> Any:
-    """Many whole numbers as an array, at the speed of C; None if something else is among them."""
+    """Convert a long list of lengths to an array without a Python loop; None if an entry is invalid."""
     from array import array
 
     found: Any = None
@@ -250,13 +250,13 @@ def numbers(lengths: list[Any], longest: int) -> Any:
 
 
 def _by_axis(given: Sequence[Any], axes: int) -> list[Sequence[Any]]:
-    """Entries of one length per axis as a column per axis; empty if one has another form."""
+    """Transpose entries with one length per axis into columns; empty if an entry has another form."""
     alike = {list, tuple}.issuperset(map(type, given)) and {axes}.issuperset(map(len, given))
     return [[entry[place] for entry in given] for place in range(axes)] if alike else []
 
 
 def _are_lengths(column: Sequence[Any], longest: int) -> bool:
-    """Whether a column holds lengths alone."""
+    """Whether every entry of a column is an int from 0 to ``longest``."""
     return {int}.issuperset(map(type, column)) and min(column, default=0) >= 0 and max(column, default=0) <= longest
 
 
@@ -274,7 +274,7 @@ def _item(stream: StreamInfo | Stream, place: int, entry: Any, longest: int) -> 
 
 
 def wanted(axes: Sequence[str]) -> str:
-    """What an item of a stream with some axes is."""
+    """Describe the form of an item with these axes, for messages."""
     return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
 
 

@@ -1,4 +1,4 @@
-"""The batches of a stored program: whether the class takes one, and the sums over its items."""
+"""Computes the moments of batches for a stored program, and checks that its class accepts them."""
 
 from __future__ import annotations
 
@@ -28,17 +28,23 @@ NO_DIVISION = "a length of the batch does not divide as the model divides it"
 
 
 class Batches:
-    """Reads the batches of a program and sums them up, with every formula made into a function once.
+    """Reads batches and computes their moments; compiles every formula to a function once.
 
     Args:
         program: a stored program.
-        sizes: the values of its letters; without them, what depends on sizes is not asked.
-        places: the positions of the moments that count; all of them by default.
+        sizes: the values of its letters; if None, conditions that depend on sizes are skipped.
+        places: the positions of the moments to compute; all by default.
         longest: the largest length.
+        any_length: accept lengths on which the class fails, as the formula of a framework does.
     """
 
     def __init__(
-        self, program: Stored, sizes: Mapping[str, Any] | None, places: Sequence[int] | None = None, longest: int = LONGEST
+        self,
+        program: Stored,
+        sizes: Mapping[str, Any] | None,
+        places: Sequence[int] | None = None,
+        longest: int = LONGEST,
+        any_length: bool = False,
     ) -> None:
         self.program, self.sizes, self.longest = program, sizes, longest
         self.sets, self.streams = sets_of(program), ordered(program)
@@ -58,12 +64,12 @@ class Batches:
         self.functions = [self.divided.of(row["formula"]) for row in self.rows] if ready else []
         self.sums = [self.summing(row, function) for row, function in zip(self.rows, self.functions, strict=False)]
         self.statistics = [self.statistic(row, self.divided) for row in program.statistics] if ready else []
-        self.inner = [row for row in program.inner if self.asked(row)]
+        self.inner = [row for row in program.inner if self.asked(row) and not (any_length and "text" in row)]
         self.left = [Columnwise(program.formulas, self.places, sizes or {}).of(row["formula"]) for row in self.inner]
         self.conditions = [
             self.condition(row)
             for row in program.conditions
-            if self.asked(row) and all(self.spans.get(one["items"]) for one in row["statistics"])
+            if not any_length and self.asked(row) and all(self.spans.get(one["items"]) for one in row["statistics"])
         ]
         self.terms, self.rests, self.inner_terms = (self.over(some) for some in (self.functions, self.divided.rests, self.left))
         self.always = [place for place, row in enumerate(self.rows) if row.get("side")]
@@ -71,7 +77,7 @@ class Batches:
         self.plain = [one.name for one in self.streams] if plain and ready else []
 
     def asked(self, row: Mapping[str, Any]) -> bool:
-        """Whether a condition is asked: there are its items, and its sizes are known, or it reads none."""
+        """Whether a condition can be checked: its index sets have streams, and its sizes are known."""
         figures = row.get("statistics", ())
         if not {one["items"] for one in figures or (row,)} <= self.sets.keys():
             return False
@@ -82,7 +88,7 @@ class Batches:
 
     @staticmethod
     def over(functions: Sequence[Column]) -> Callable[..., tuple[Any, ...]]:
-        """Functions of columns as one."""
+        """Combine functions of columns into one function that returns a tuple."""
 
         def of(*columns: Any) -> tuple[Any, ...]:
             return tuple([function(columns) for function in functions])
@@ -90,7 +96,7 @@ class Batches:
         return of
 
     def summing(self, row: Mapping[str, Any], function: Column) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
-        """A moment as a function of the columns of a batch and of its figures; plain sums without a look at each item."""
+        """Compile a moment to a function of columns and statistics; plain sums need no loop over items."""
         span, nodes = self.spans.get(row["items"], ()), self.program.formulas.nodes
         read = {self.places[name] for name in self.program.formulas.letters(row["formula"]) if name in self.places}
         if any(place not in span for place in read if place < len(self.axes)):
@@ -120,7 +126,7 @@ class Batches:
         return lambda columns, figures: sum(map(mul, columns[first], columns[last]))
 
     def statistic(self, row: Mapping[str, Any], made: Columnwise) -> Callable[[Sequence[Any], Sequence[Any]], int]:
-        """A figure of a batch as a function of its columns, and of the figures before it."""
+        """Compile a statistic (a sum or maximum over items) to a function of columns and earlier statistics."""
         formula, items, largest = row["formula"], row["items"], row["kind"] == "max"
         node, combined = self.program.formulas.nodes[formula], max if largest else sum
         place = self.places.get(node) if type(node) is str else None
@@ -138,7 +144,7 @@ class Batches:
         return value
 
     def condition(self, row: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[int], list[Any], Column]:
-        """A condition on a whole batch: a column of each index set, its figures, and the condition as a function of these."""
+        """Compile a batch condition: its row, first column per index set, statistics, and a function of those."""
         names = {one["name"]: place for place, one in enumerate(row["statistics"])}
         own = Columnwise(self.program.formulas, self.places, self.sizes or {})
         firsts = [self.spans[items][0] for items in {one["items"]: 1 for one in row["statistics"]}]
@@ -146,14 +152,14 @@ class Batches:
         return row, firsts, figures, Columnwise(self.program.formulas, names, self.sizes or {}).of(row["formula"])
 
     def items(self, items: str, columns: Sequence[Any], figures: Sequence[Any] = ()) -> Iterator[list[Any]]:
-        """The items of an index set, each as what functions take: its lengths, zeros, and the figures of the batch."""
+        """Iterate over items as function arguments: own lengths, 0 for other index sets, then statistics."""
         span = self.spans.get(items, ())
         before, after = ([0] * span[0], [0] * (len(self.axes) - span[-1] - 1)) if span else ([], [])
         for row in zip(*[listed(columns[place]) for place in span], strict=True):
             yield [*before, *row, *after, *figures]
 
     def read(self, batch: Mapping[str, Any]) -> Columns:
-        """The columns of a batch.
+        """Read a batch into columns.
 
         Raises:
             FormError: as :func:`symflops.evaluate.batch.columns_of`.
@@ -164,10 +170,10 @@ class Batches:
         return columns_of(self.program, batch, self.longest)
 
     def moments(self, batch: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The moments of a batch: of real lengths but where they are always padded, and all of padded ones.
+        """The moments of a batch over real lengths (or always padded ones), and over padded lengths.
 
         Raises:
-            BatchError: the batch is of another form, the class does not take it, or a division of the model leaves a remainder.
+            BatchError: the batch has another form, the class does not accept it, or a division leaves a remainder.
         """
         plain = self.listed(batch) if self.plain else None
         if plain is not None:
@@ -176,7 +182,7 @@ class Batches:
         return self.sides(columns_of(self.program, batch, self.longest))
 
     def listed(self, batch: Mapping[str, Any]) -> Side | None:
-        """The columns of a batch of lists of ints, or of arrays of them; None for any other."""
+        """Fast path: the columns of a batch of int lists or int64 arrays; None for any other batch."""
         columns = Side()
         for name in self.plain:
             given = batch.get(name)
@@ -208,7 +214,7 @@ class Batches:
             try:
                 return list(vectors().sums(self.terms, self.rests, self.sets, self.moment_sets, columns))
             except ConfigError:
-                pass  # a size divides lengths and is 0: said below if there is an item whose lengths it divides
+                pass  # a divisor is 0: raised below if an item uses it
             except ValueError as error:
                 raise BatchError(str(error)) from None
         columns = Side([listed(column) for column in columns])
@@ -218,16 +224,16 @@ class Batches:
         return [moment(columns, figures) for moment in self.sums]
 
     def each(self, items: str, function: Column, columns: Sequence[Any], figures: Sequence[Any]) -> int:
-        """A moment, item by item."""
+        """Sum a moment item by item."""
         if self.divided.rests:
             self.check_divisions(items, columns, figures)
         return sum([function(item) for item in self.items(items, columns, figures)])
 
     def check_divisions(self, items: str, columns: Sequence[Any], figures: Sequence[Any]) -> None:
-        """Refuse lengths that do not divide as the model divides them.
+        """Refuse lengths for which a division of the model leaves a remainder.
 
         Raises:
-            BatchError: there is one.
+            BatchError: names the first such item.
         """
         for item in self.items(items, columns, figures):
             if any(rest(item) for rest in self.divided.rests):
@@ -235,10 +241,10 @@ class Batches:
                 raise BatchError(f"{NO_DIVISION}: {described(known, self.owners(items))}")
 
     def check(self, columns: Sequence[Any], padded: Sequence[Any]) -> None:
-        """Refuse a batch, or an item, that the model cannot run; items without lengths run on padding alone.
+        """Refuse a batch or an item that the model cannot run; all-zero columns are checked as padded.
 
         Raises:
-            BatchError: with the stream, the item, its length, and the least one, or what the class takes.
+            BatchError: names the stream, the item, its length, and the minimum length or the accepted lengths.
         """
         for row, firsts, figures, holds in self.conditions:
             if 0 not in [len(columns[first]) for first in firsts] and not self.holds(figures, holds, columns):
@@ -253,21 +259,21 @@ class Batches:
 
     @staticmethod
     def holds(figures: Sequence[Any], holds: Column, columns: Sequence[Any]) -> bool:
-        """Whether a condition holds."""
+        """Whether a batch condition holds, evaluated on its statistics."""
         return bool(holds([function(columns, ()) for function in figures]) >= 1)
 
     def all_left(self, columns: Sequence[Any]) -> bool:
-        """Whether the model leaves something of every item."""
+        """Whether every item keeps at least length 1 at each inner length of the model."""
         if columns and max(map(len, columns)) >= MANY and "numpy" in sys.modules:
             return bool(vectors().all_left(self.inner_terms, columns))
         pairs = zip(self.inner, self.left, strict=True)
         return all(left(item) >= 1 for row, left in pairs for item in self.items(row["items"], columns))
 
     def refuse(self, columns: Sequence[Any]) -> None:
-        """Say which item the model cannot run.
+        """Raise an error that names the first item the model cannot run.
 
         Raises:
-            BatchError: always, if there is one.
+            BatchError: an item is too short, or the class does not accept it.
         """
         for row, left in zip(self.inner, self.left, strict=True):
             owners = self.owners(row["items"])
@@ -286,28 +292,28 @@ class Batches:
                     raise BatchError(untaken(place, known, told, taken(self.program, row, self.sizes or {})))
 
     def owners(self, items: str) -> dict[str, tuple[str, int]]:
-        """The stream of each axis, and the number of its axes."""
+        """Map each axis of an index set to its stream's name and number of axes."""
         streams = [stream for stream in self.program.streams if stream.items == items]
         return {axis: (stream.name, len(stream.variables)) for stream in streams for axis in stream.variables}
 
 
 @cache
 def vectors() -> Any:
-    """The sums of arrays, which import numpy."""
+    """Import :mod:`symflops.evaluate.vectors` on first use, since it imports numpy."""
     return import_module("symflops.evaluate.vectors")
 
 
 def are_lengths(given: Any) -> bool:
-    """Whether an array can be read as it is; of few items it becomes a list."""
+    """Whether an array can be used without conversion: one int64 axis, and at least ``MANY`` items."""
     return given.ndim == 1 and given.dtype.kind == "i" and given.dtype.itemsize == 8 and len(given) >= MANY
 
 
 def sides_of(
     program: Stored, batch: Mapping[str, Any], sizes: Mapping[str, Any], places: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The moments of a batch that are at ``places``: of real lengths but where they are always padded, and all of padded ones.
+    """The moments at ``places`` over real lengths (or always padded ones), and over padded lengths.
 
     Raises:
-        BatchError: the batch is of another form, or the class does not take it.
+        BatchError: the batch has another form, or the class does not accept it.
     """
     return Batches(program, sizes, places).moments(batch)

@@ -1,8 +1,6 @@
-"""Lengths as arrays: those whose values are at hand, since they lie on the host, and those between the boundaries of packs.
+"""Computes lengths from the boundaries of packs (cumulative lengths), without waiting for a device.
 
-Nothing here waits for a device. Boundaries are arrays of one row per pack.
-
-A mark is True for a sub-sequence and False for a filler; None means that there are no fillers.
+Boundaries are arrays with one row per pack. A mask is True for a sub-sequence and False for a filler; None means no fillers.
 """
 
 from __future__ import annotations
@@ -15,11 +13,11 @@ from operator import index
 from typing import Any
 
 HOST = "cpu"
-"""The type of device whose values can be read without waiting."""
+"""The device type whose values can be read without synchronisation."""
 
 
 def rows_of(cu: Any) -> Any:
-    """Boundaries in a list, an array or a tensor as an array of one row per pack.
+    """Convert boundaries in a list, array or tensor to an array with one row per pack.
 
     Raises:
         LengthError: they are not whole numbers.
@@ -39,7 +37,7 @@ def rows_of(cu: Any) -> Any:
 
 
 def _whole(values: Sequence[Any]) -> Any:
-    """Integers as an array: of 64 bits, or of Python's integers if one does not fit."""
+    """Convert integers to an int64 array, or to an object array if one does not fit."""
     try:
         return numpy_here().asarray(array("q", values))
     except (TypeError, OverflowError):
@@ -47,14 +45,14 @@ def _whole(values: Sequence[Any]) -> Any:
 
 
 def steps(rows: Any, valid: int | None = None) -> tuple[Any, Any]:
-    """Lengths between boundaries, and their mark; ``valid`` boundaries count, else those before the first smaller one.
+    """Lengths between boundaries, and their mask; boundaries end after ``valid``, or at a decrease.
 
     Raises:
-        LengthError: boundaries on the host go on behind that one, other than as equal fillers.
+        LengthError: on the host, boundaries after the first decrease are not equal fillers.
     """
     places = wide(host_array(rows if valid is None else rows[:, :valid]))
     if valid is None and hasattr(places, "cummax"):
-        highest = places.cummax(1).values  # a value that falls back is below what came before, and so is what follows it
+        highest = places.cummax(1).values  # from the first decrease on, values stay below the running maximum
         return highest[:, 1:] - highest[:, :-1], places[:, 1:] == highest[:, 1:]
     found = places[:, 1:] - places[:, :-1]
     falls = found < 0
@@ -67,9 +65,9 @@ def steps(rows: Any, valid: int | None = None) -> tuple[Any, Any]:
 
 
 def filled(real: Any, mark: Any, outer: Any, width: int | None) -> tuple[Any, Any, Any]:
-    """Real lengths, padded ones and the mark in packs of ``width`` tokens each; by default up to the last ``outer`` boundary.
+    """Pad packs to ``width`` tokens (default: up to the last ``outer`` boundary): real, padded, mask.
 
-    The rest of a pack is padding of its last sub-sequence with tokens. A pack of fillers alone is one sequence.
+    The last non-empty sub-sequence takes the rest of a pack as padding. A pack with only fillers is one sequence.
     """
     whole = (real if outer is None else outer).sum(1).reshape(-1, 1) if width is None else width
     padded = real if outer is None else _paired(real, outer, whole)
@@ -84,10 +82,10 @@ def filled(real: Any, mark: Any, outer: Any, width: int | None) -> tuple[Any, An
 
 
 def _paired(real: Any, outer: Any, width: Any) -> Any:
-    """The ``outer`` length of each real one; in a pack whose outer lengths do not fit, the real ones.
+    """Match padded (``outer``) lengths to real ones; a pack in which they do not fit keeps real ones.
 
     Raises:
-        LengthError: there are other packs.
+        LengthError: the numbers of packs differ.
     """
     if len(outer) != len(real):
         raise LengthError(f"{len(outer)} packs with padding and {len(real)} without")
@@ -98,11 +96,11 @@ def _paired(real: Any, outer: Any, width: Any) -> Any:
 
 
 class LengthError(ValueError):
-    """The input has no form from which lengths can be read."""
+    """Lengths cannot be read from an input of this form."""
 
 
 def host_array(values: Any) -> Any:
-    """A dense tensor of integers on the host as an array of the same memory; anything else as it is."""
+    """View a dense integer tensor on the host as an array; return anything else unchanged."""
     torch = sys.modules.get("torch")
     if torch is None or type(values) is not torch.Tensor or values.device.type != HOST:
         return values
@@ -111,10 +109,10 @@ def host_array(values: Any) -> Any:
 
 
 def wide(column: Any, name: str = "") -> Any:
-    """A column as 64-bit integers, because squares of lengths do not fit into 32 bits; of a tensor a copy.
+    """Convert a column to 64-bit integers, since squared lengths overflow 32 bits; tensors are copied.
 
     Raises:
-        LengthError: of another type than integers.
+        LengthError: the column's type is not integer.
     """
     kind = str(column.dtype).rpartition(".")[2]
     if not kind.startswith(("int", "uint", "bool")) and 0 not in column.shape:

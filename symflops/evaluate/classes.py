@@ -1,11 +1,10 @@
-"""The class that a config names, whether a spec describes it, and whether it describes what each field does.
+"""Finds the class that a config names, and checks that a spec describes the class and the effect of each field.
 
-A stored program carries the census of its classes, which ``symflops census`` takes. For each class it has ``guarded`` fields,
-the words (``words``) of fields that hold words, and those (``unrun``) with which the class is built as described, and fails
-to run: there only the parameters are known. A guarded field may hold listed ``values``, any value of certain ``kinds``,
-a list of certain ``lengths`` or from the ``shortest`` on, a number from ``least`` on, or one that is ``related`` to another
-field: there the derivation is known to be exact. Where a config leaves a field out, what the class takes (``left_out``) is
-checked, unless it is exact in any case.
+A stored program contains the census of its classes, which ``symflops census`` writes. For each class it lists ``guarded``
+fields, the known ``words`` of text fields, and the words with which the class can be built but not run (``unrun``): for these
+only parameters are known. The derivation is exact if a guarded field holds one of the ``values``, any value of the ``kinds``,
+a list of one of the ``lengths`` or at least ``shortest``, a number of at least ``least``, or a value ``related`` to another
+field. If a config omits a field, the class's default (``left_out``) is checked, unless any value is exact.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ NAMING = ("architectures", "_class_name", "model_type")
 
 
 MASKING = ("is_causal",)
-"""Flags that no config class declares, and that the library's attention reads of any config."""
+"""Flags that no config class declares, but that transformers' attention reads from any config."""
 
 
 def class_in(config: Mapping[str, Any]) -> str:
@@ -36,7 +35,7 @@ def class_in(config: Mapping[str, Any]) -> str:
 
 
 def without_pipeline(config: Mapping[str, Any], pipelines: Sequence[str]) -> Mapping[str, Any]:
-    """The config without the name of a pipeline, which is no class of a model.
+    """Remove ``_class_name`` from a config if it names a pipeline instead of a model class.
 
     >>> without_pipeline({"_class_name": "FluxPipeline", "num_layers": 2}, ["FluxPipeline"])
     {'num_layers': 2}
@@ -47,7 +46,7 @@ def without_pipeline(config: Mapping[str, Any], pipelines: Sequence[str]) -> Map
 
 
 def of_class(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The config with ``name`` as its class, whatever model type it has."""
+    """Copy of the config with ``name`` as its class and without a model type."""
     return {**{key: value for key, value in config.items() if key != "model_type"}, "architectures": [class_name(name)]}
 
 
@@ -55,7 +54,7 @@ MOST_NAMED = 6
 
 
 def named_classes(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The classes that a config names, the one that was saved first: (field, name).
+    """Iterate over the classes that a config names as (field, name), ``architectures`` first.
 
     Raises:
         ConfigError: ``architectures`` is no list of names, or ``_class_name`` no name.
@@ -75,7 +74,7 @@ def model_type_in(config: Mapping[str, Any]) -> str:
     """The model type that a config names; empty if it names none.
 
     Raises:
-        ConfigError: it is no text.
+        ConfigError: ``model_type`` is not a string.
     """
     kind = config.get("model_type")
     if kind is not None and not isinstance(kind, str):
@@ -89,10 +88,10 @@ def class_name(reference: str) -> str:
 
 
 def check_class(spec: str, references: Sequence[str], model_types: Sequence[str], config: Mapping[str, Any]) -> None:
-    """Refuse a config of a class that is not among the ``references`` of a spec, of several, or of another model type.
+    """Refuse a config whose class or model type is not in the spec's ``references`` or ``model_types``.
 
-    A spec without references is of no library class and takes any config. Beside a class that a config names, a model type of
-    code of its own (``auto_map``) says nothing.
+    A spec without references accepts any class. If a config names a class and has custom code (``auto_map``), its model type
+    is ignored.
 
     Raises:
         ConfigError: the config names another class or model type, or two that contradict each other.
@@ -113,24 +112,24 @@ def check_class(spec: str, references: Sequence[str], model_types: Sequence[str]
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names as words of a sentence, the first few of many."""
+    """Join names with commas, shortened to the first ``MOST_NAMED`` and a count."""
     every = list(names)
     more = len(every) - MOST_NAMED
     return ", ".join(every[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def check_census(document: Mapping[str, Any], config: Mapping[str, Any], idle: bool = False) -> None:
-    """Check a config against the census of its program; with ``idle`` it may hold words with which the class fails to run.
+    """Check a config against the census of its program; ``idle`` admits words that cannot run.
 
     Raises:
-        ConfigError: a field has an effect that the spec does not describe, or holds a word that it does not know.
+        ConfigError: the spec does not describe the effect of a field's value, or does not know a word.
     """
     entry = entry_of(document, config)
     if entry is None:
         return
     check_flags(document["name"], config, entry)
     guarded = entry.get("guarded", {})
-    for path in sorted(guarded, key=lambda path: not values_at(config, path)):  # what is left out is told last
+    for path in sorted(guarded, key=lambda path: not values_at(config, path)):  # omitted fields are reported last
         for value, how in held(config, path, entry):
             if not admitted(value, guarded[path]) and not related(value, guarded[path], config):
                 raise ConfigError(refusal(document["name"], path, value, guarded[path], how))
@@ -142,10 +141,10 @@ def check_census(document: Mapping[str, Any], config: Mapping[str, Any], idle: b
 
 
 def check_flags(name: str, config: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
-    """Refuse flags that move the masks of any class of a library, in a config and its parts, unless the census has them.
+    """Refuse flags that change the masks of any transformers class, unless the census covers them.
 
     Raises:
-        ConfigError: there is one that is not null.
+        ConfigError: the config or one of its parts has one that is not null.
     """
     places = ["", *(f"{part}." for part, value in config.items() if isinstance(value, dict))]
     for path in (place + flag for place in places for flag in MASKING):
@@ -159,14 +158,14 @@ def check_flags(name: str, config: Mapping[str, Any], entry: Mapping[str, Any]) 
 
 
 def held(config: Mapping[str, Any], path: str, entry: Mapping[str, Any]) -> list[tuple[Any, str]]:
-    """The value of a field, or what the class takes where a config leaves it out, and how a message says so."""
+    """The value of a field, else the class's default, with a suffix for messages; empty if unknown."""
     absent = entry.get("left_out", {})
     found = [(value, "") for value in values_at(config, path)]
     return found or ([(absent[path], " by default")] if path in absent else [])
 
 
 def failure(document: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """Why the class of a config has no FLOPs: a word with which it is built, and fails to run; empty if there is none."""
+    """Explain why a config has no FLOPs: a word with which its class can be built but not run; else empty."""
     entry = entry_of(document, config) or {}
     for path, words in entry.get("unrun", {}).items():
         for word in texts_in(values_at(config, path)):
@@ -176,7 +175,7 @@ def failure(document: Mapping[str, Any], config: Mapping[str, Any]) -> str:
 
 
 def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The census of the class that a config names, else that of the first class; None without a census."""
+    """Census of the class that a config names, else of the program's first class; None without a census."""
     census, named = document.get("census") or {}, config.get("architectures")
     names = named[:1] if isinstance(named, (list, tuple)) and named else [config.get("_class_name")]
     known = [census[name] for name in names if isinstance(name, str) and name in census]
@@ -185,7 +184,7 @@ def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[
 
 
 def values_at(config: Mapping[str, Any], path: str) -> list[Any]:
-    """The value at a path, as a list; empty if there is none."""
+    """The value at a dotted path in a one-element list; empty if the path is missing."""
     found: Any = config
     for word in path.split("."):
         if not isinstance(found, dict) or word not in found:
@@ -195,7 +194,7 @@ def values_at(config: Mapping[str, Any], path: str) -> list[Any]:
 
 
 def kind_of(value: Any) -> str:
-    """The kind of a value of a config."""
+    """The kind of a config value: null, flag, number, text, list or mapping."""
     if value is None:
         return "null"
     for kind, types in (("flag", bool), ("number", (int, float)), ("text", str), ("list", (list, tuple))):
@@ -205,7 +204,7 @@ def kind_of(value: Any) -> str:
 
 
 def admitted(value: Any, known: Mapping[str, Any]) -> bool:
-    """Whether a value of a guarded field is derived exactly."""
+    """Whether the census lists a guarded field's value as exact (see the module's docstring)."""
     kind = kind_of(value)
     if kind == "list" and (len(value) in known.get("lengths", ()) or len(value) >= known.get("shortest", len(value) + 1)):
         return True
@@ -216,9 +215,10 @@ def admitted(value: Any, known: Mapping[str, Any]) -> bool:
 
 
 def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Whether a number is as all exact ones are: a (larger) multiple of another field, larger, a part, equal, or its length.
+    """Whether a value has the relation to another field that all exact values have.
 
-    A list is as long as another one, or holds rising indices below a number. What that is by default stands behind its path.
+    A number is a (larger) multiple, larger, a divisor, equal, or a list's length. A list has another list's length, or holds
+    rising indices below a number. An entry of ``related`` ends with the other field's default.
     """
     if kind_of(value) not in ("number", "list"):
         return False
@@ -238,14 +238,14 @@ def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> 
 
 
 def texts_in(value: Any) -> list[str]:
-    """The words of a value: itself, or those of a list."""
+    """List the strings in a value or in its nested lists."""
     if isinstance(value, (list, tuple)):
         return [word for item in value for word in texts_in(item)]
     return [value] if isinstance(value, str) else []
 
 
 def refusal(spec: str, path: str, value: Any, known: Mapping[str, Any], how: str = "") -> str:
-    """The message about a value that a spec does not describe: the field, the value, what it may be, and the way out."""
+    """Error message for a value that a spec does not describe: field, value, known values, and a remedy."""
     words = {"multiple": "multiples of", "larger multiple": "larger multiples of", "part": "parts of", "equal": "as"}
     words |= {"larger": "larger than", "long": "as long as", "indices": "rising, below"}
     shown = [repr(other) for other in known["values"][:6]] + ["..."] * (len(known["values"]) > 6)

@@ -1,6 +1,6 @@
-"""Formulas of lengths as functions of their values: ints, or integer arrays of any library, element by element.
+"""Compiles formulas of lengths to elementwise functions of ints or integer arrays.
 
-A bound on lengths goes through the same functions: it says whether 64 bits hold every value.
+The same functions run on upper bounds of lengths, to decide whether every value fits in 64 bits.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ DIVISIONS = ("floordiv", "ceildiv", "mod")
 
 
 class Columnwise:
-    """Makes functions of formulas; ``rests`` collects those of the remainders of divisions that must be exact.
+    """Compiles formulas to functions; ``rests`` collects functions of remainders that must be 0.
 
     Args:
         formulas: the table of a stored program.
-        places: the place of each length in what the functions take.
-        sizes: the values of the model's letters; a formula without lengths is evaluated in these alone.
+        places: the index of each length in the functions' argument.
+        sizes: the values of the model's letters; a formula without lengths is evaluated at once.
     """
 
     def __init__(self, formulas: Formulas, places: Mapping[str, int], sizes: Mapping[str, Any]) -> None:
@@ -40,14 +40,14 @@ class Columnwise:
         self.rests: list[Column] = []
 
     def constant(self, position: int) -> bool:
-        """Whether a formula reads no lengths."""
+        """Whether a formula contains no lengths."""
         return self.formulas.letters(position).isdisjoint(self.places)
 
     def of(self, position: int) -> Column:
-        """A formula as a function.
+        """Compile a formula to a function of columns.
 
         Raises:
-            ConfigError: a part without lengths has no value. The function raises it if a size that divides lengths is 0.
+            ConfigError: a part without lengths has no value. The returned function raises it if a divisor is 0.
         """
         if self.constant(position):
             value = self.formulas.settled(position, self.sizes)
@@ -77,7 +77,7 @@ class Columnwise:
         return lambda c: function(*[operand(c) for operand in operands])
 
     def _of_numbers(self, position: int) -> Column:
-        """A function of lists or of sizes, which takes numbers alone."""
+        """Compile a formula that is not elementwise; the function accepts ints, not arrays."""
 
         def value(c: Sequence[Any]) -> Any:
             if any(type(c[place]) is not int for place in self.places.values()):
@@ -87,7 +87,7 @@ class Columnwise:
         return value
 
     def _product(self, factors: Sequence[int]) -> Column:
-        """A product; factors after a zero are not read, because they may have no value."""
+        """Compile a product; factors after a zero are not evaluated, because they may have no value."""
         number: Any = 1
         rest = []
         for factor in factors:
@@ -106,12 +106,12 @@ class Columnwise:
 
 
 def refused(_: Sequence[Any]) -> Any:
-    """In place of a quotient that no item has."""
+    """Stands for a quotient with divisor 0; raises when an item uses it."""
     raise ConfigError("the config does not fit the model: a size by which lengths are divided is 0")
 
 
 def added(terms: Sequence[Column]) -> Column:
-    """The sum of functions."""
+    """Compile the sum of several functions."""
     if len(terms) == 2:
         one, two = terms
         return lambda c: one(c) + two(c)
@@ -127,7 +127,7 @@ def added(terms: Sequence[Column]) -> Column:
 
 
 def multiplied(number: int, factors: Sequence[Column]) -> Column:
-    """A number times functions."""
+    """Compile the product of a number and several functions."""
     if number == 1 and len(factors) == 1:
         return factors[0]
     if number == 1 and len(factors) == 2:
@@ -144,9 +144,9 @@ def multiplied(number: int, factors: Sequence[Column]) -> Column:
 
 
 class Bound:
-    """A number that no value of an expression exceeds, in absolute value; ``most`` is the largest on the way.
+    """Upper bound on the absolute value of an expression; ``most`` bounds all intermediate values.
 
-    It stands in for lengths in functions of them: a difference is bounded by the sum, a quotient or a rest by the numerator.
+    It replaces lengths in compiled functions: the sum bounds a difference, the numerator bounds a quotient or remainder.
     """
 
     __slots__ = ("most", "value")
@@ -202,15 +202,15 @@ def _size(value: Any) -> int:
 
 
 def bounds_of(terms: Terms, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
-    """Per term a bound, and one on every intermediate value, for lengths of so many bits."""
+    """Bound each term, and all intermediate values, for lengths of so many ``bits`` per column."""
     found = [term if isinstance(term, Bound) else Bound(_size(term)) for term in terms(*(Bound(2**bit) for bit in bits))]
     return tuple(bound.value for bound in found), max((bound.most for bound in found), default=0)
 
 
 def safe_bits(terms: Terms, streams: Sequence[int]) -> int:
-    """How many bits the product of a stream's axes may have so that no value leaves 64 bits, all streams alike.
+    """Largest bit length of the product of a stream's axes for which no value overflows 64 bits.
 
-    ``streams`` has the number of axes of each. The product is put into one axis after the other, with twos in the others.
+    ``streams`` lists each stream's number of axes. Each axis is tried as the one that holds the product, the others being 2.
     """
     counts = [max(axes, 1) for axes in streams]
     for bits in range(31, 0, -1):

@@ -1,7 +1,7 @@
-"""Reads a config as its own class reads it, and checks the values of its fields.
+"""Normalises a config as its class reads it, and checks the values of its fields.
 
-A stored program may have a ``reading``: facts about the class, which :mod:`symflops.verify.class_reading` finds out and tests
-compare with the class.
+A stored program may have a ``reading``: facts about the class that :mod:`symflops.verify.class_reading` measures; tests
+compare them with the class.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """``config`` as its class reads it: nested dicts, each field under one name, without nulls that mean the default.
+    """Normalise ``config`` as its class reads it: nested dicts, one name per field, no default nulls.
 
-    ``config`` may be a config object, such as one of transformers or diffusers. Reading twice changes nothing more.
+    ``config`` may be a config object, such as one of transformers or diffusers. The function is idempotent.
 
     Raises:
-        ConfigError: a field is null, or another object, or has another name, in a way that the class or the spec does not read.
+        ConfigError: the class or the spec does not support a field's null, type or alternative name.
     """
     found = as_json(config)
     reading = document.get("reading")
@@ -38,18 +38,18 @@ PLAIN = frozenset((str, int, float, bool))
 
 
 def as_json(value: Any, around: tuple[int, ...] = ()) -> Any:
-    """A config object as dicts and lists, whatever library made it; other values as they are.
+    """Convert a config object of any library to dicts and lists; other values are unchanged.
 
-    Every way by which a config comes leads here: mappings, objects with ``to_dict`` or ``model_dump``, dataclasses, attrs
-    classes, named tuples, namespaces and objects with attributes, and those within each other.
+    Supports mappings, objects with ``to_dict`` or ``model_dump``, dataclasses, attrs classes, named tuples, namespaces and
+    objects with attributes, nested in any way.
 
     Raises:
-        ConfigError: an object cannot say what is in it.
+        ConfigError: an object's fields cannot be read.
     """
     if isinstance(value, (str, bytes, int, float, type, type(None))) or len(around) > 16 or id(value) in around:
         return value
     around = (*around, id(value))
-    if hasattr(value, "_value_"):  # of an enumeration
+    if hasattr(value, "_value_"):  # an enum member
         return as_json(value._value_, around)
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         return value.tolist()
@@ -68,12 +68,12 @@ def as_json(value: Any, around: tuple[int, ...] = ()) -> Any:
 
 
 def is_listed(value: Any) -> bool:
-    """Whether a value is a list, of any library."""
+    """Whether a value is a list or tuple, or a list type of another library."""
     return isinstance(value, (list, tuple)) or (hasattr(value, "__len__") and hasattr(value, "index"))
 
 
 def attributes_of(value: Any) -> Mapping[str, Any] | None:
-    """What a config object has by name; None for a value that is no such object."""
+    """Read the fields of a config object by name; None if the value is not one."""
     for name in ("to_dict", "model_dump", "_asdict"):
         if callable(getattr(value, name, None)):
             value = getattr(value, name)()
@@ -90,7 +90,7 @@ def attributes_of(value: Any) -> Mapping[str, Any] | None:
 
 
 def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The fields of a config, or of the config inside it at ``place``, under the names that the spec reads."""
+    """Normalise the fields of a config, or of the inner one at ``place``, to the spec's names."""
     found = dict(given)
     for name, others in table.get("names", {}).items():
         _under_one_name(found, name, others, place)
@@ -118,7 +118,7 @@ def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str)
 
 
 def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
-    """Give a field the name that the spec reads; the first of ``others`` that is there counts, with the fields it needs."""
+    """Rename a field in place to the name that the spec reads; the first name present in ``others`` wins."""
     present = [other for other in others if other in found]
     if present in ([], [name]):
         return
@@ -134,7 +134,7 @@ def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Seque
 
 
 def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
-    """The config inside a config: given, or left out, or with its fields around it."""
+    """Read an inner config: given as an object, omitted, or with its fields flat in the outer config."""
     part = found.get(name)
     instead = table.get("instead")
     if instead is not None and found.get(instead) is not None:
@@ -152,7 +152,7 @@ def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str
 
 
 def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The first of ``keys`` (points walk into nested configs) that is there and not null, else None."""
+    """The first value under ``keys`` (dots enter nested configs) that is not null, else None."""
     for key in keys:
         value: Any = config
         for word in key.split("."):
@@ -163,7 +163,7 @@ def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
 
 
 def put(config: dict[str, Any], key: str, value: Any) -> None:
-    """Write a value under a key, whose points walk into nested configs."""
+    """Set a value under a dotted key, creating nested dicts as needed."""
     *outer, last = key.split(".")
     for word in outer:
         config = config.setdefault(word, {})
@@ -171,7 +171,7 @@ def put(config: dict[str, Any], key: str, value: Any) -> None:
 
 
 def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
-    """Whether one of ``keys`` is there and null, and none has a value."""
+    """Whether at least one of ``keys`` is present and null, and none has a value."""
     if look_up(config, keys) is not None:
         return False
     for key in keys:
@@ -188,7 +188,7 @@ def is_whole(value: Any, most: int = 10**15 - 1, least: int = 0) -> bool:
 
 
 def is_size(kind: str, value: Any, items: str = "") -> bool:
-    """Whether a value of a config is a size of ``kind``; a list has ``items`` of one kind, or any sizes and lists of them."""
+    """Whether a config value is a size of ``kind``; ``items`` is the kind of a list's entries (or any)."""
     if kind == "flag":
         return isinstance(value, bool)
     if kind == "text":
@@ -214,15 +214,15 @@ def is_size(kind: str, value: Any, items: str = "") -> bool:
 
 
 def as_whole(value: Any) -> str:
-    """How to write a whole number that has a decimal point."""
+    """Hint for messages: the integer to write in place of a float such as 8.0; empty for other values."""
     return f": write {int(value)}" if isinstance(value, float) and value.is_integer() else ""
 
 
 def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
-    """The ``value`` that a config has under ``key``, as a size of ``kind``: lists as tuples, rationals as Fractions.
+    """Check that ``value`` is a size of ``kind``, and convert it: lists to tuples, rationals to Fractions.
 
     Raises:
-        ConfigError: it is not of that kind.
+        ConfigError: the value is of another kind.
     """
     if not is_size(kind, value, items):
         of = f" of {items}s" if items and kind == "list" else ""
@@ -238,7 +238,7 @@ def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
 
 
 class Entries(tuple):  # type: ignore[type-arg]
-    """The entries of a list of a config, under its ``key``; one that is not there is refused with the name of the list."""
+    """Tuple of a config list's entries; an index out of range raises a ConfigError with the ``key``."""
 
     key: str
 

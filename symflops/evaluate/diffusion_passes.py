@@ -1,4 +1,4 @@
-"""How often a diffusion model runs per step, resolved from pipeline data as VeRL-Omni's FLOPs counter does.
+"""Number of runs of a diffusion model per step, read from pipeline data as VeRL-Omni's FLOPs counter does.
 
 Source of the rule: the configuration that VeRL-Omni reads, with the cases of its own extractors as witnesses in the tests.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def forward_passes(pipeline: Mapping[str, Any], transformer: Mapping[str, Any]) -> int:
-    """Forward passes per denoising step.
+    """Number of forward passes per denoising step.
 
     An explicit ``num_forward_passes`` wins (at least 1); a guidance-distilled transformer (``guidance_embeds``) runs once;
     classifier-free guidance (``true_cfg_scale`` or ``guidance_scale`` above 1) runs twice; anything else once.
@@ -25,7 +25,7 @@ def forward_passes(pipeline: Mapping[str, Any], transformer: Mapping[str, Any]) 
 
 
 def timesteps(all_timesteps: Sequence[int] | None, preference: bool = False) -> int:
-    """Denoising steps of one training step: the second axis of ``all_timesteps``, 1 for preference training (DPO)."""
+    """Number of denoising steps per training step: axis 1 of the shape ``all_timesteps``, or 1 for DPO."""
     if preference or all_timesteps is None or len(all_timesteps) < 2:
         return 1
     return max(1, int(all_timesteps[1]))

@@ -1,4 +1,4 @@
-"""What an answer rests on: the class, the fields of the config that were read, what measured it, and what it leaves out."""
+"""Evidence for an estimate: class, config fields read, measured records, and work not measured."""
 
 from __future__ import annotations
 
@@ -18,26 +18,25 @@ if TYPE_CHECKING:
 
 
 PROVEN, MEASURED, AS_SPECIFIED = "proven here", "measured", "as specified"
-"""The grades of an answer, the strongest first."""
+"""The grades of evidence, strongest first."""
 
 LIBRARIES = ("transformers.", "diffusers.", "torch.")
 LONGEST_KEY = 60
-"""Of a longer key, its beginning and its end are shown."""
+"""Characters from which a key is abbreviated in the middle."""
 
 
 def evidence(model: Any) -> dict[str, Any]:
-    """What an estimate rests on.
+    """Collect the evidence for an estimate: class, fields read, census, records and grade.
 
     Args:
-        model: The estimator. Its ``measured`` is what the catalog says of the spec's records: how many of each class are exact,
-            and why others are ``inexact``. It is ``proven`` if the real class was built and agrees in every parameter.
+        model: The estimator. Its ``measured`` holds the number of exact records per class and the reason for ``inexact`` ones.
+            Its ``proven`` is True if the real class was built and agrees in every parameter.
 
     Returns:
-        ``grade``; the ``class``, and ``named_by``, the field that names it (None for the spec's first class); the keys that
-        were ``read``; those that were absent and ``defaulted``; those that are ``unread`` because neither the spec nor the
-        class knows them; the ``census`` of the class as counts of its fields (None without one); how many ``records`` of the
-        class are exact; ``why`` the grade is no higher, or what was not measured all the same; and the ``exception`` that the
-        convention makes for the class.
+        ``grade``; ``class``; ``named_by``, the field that names the class (None for the spec's first class); ``read``,
+        ``defaulted`` (absent) and ``unread`` (unknown to spec and class) config keys; ``census``, the number of the class's
+        fields by kind (None without a census); ``records``, the number of exact records of the class; ``why``, the reason
+        for a lower grade or the work that was not measured; ``exception``, which the convention makes for the class.
     """
     document, found = model.stored.document, as_read(model.stored.document, model.config)
     references = document["references"]
@@ -61,10 +60,10 @@ def evidence(model: Any) -> dict[str, Any]:
 
 
 def graded(model: Any, told: Mapping[str, Any]) -> tuple[str, str]:
-    """The grade of an estimate, and why it is no higher.
+    """Grade an estimate, with the reason if the grade is not the highest.
 
-    A class is measured by its records, and a regime by its rules (:mod:`symflops.derive.regime_checks`). A class whose
-    parameters agree needs no records; but no proof runs what a regime does to it.
+    Records measure a class; rule checks (:mod:`symflops.derive.regime_checks`) measure a regime. A class proven by its
+    parameters needs no records, but a proof does not cover an unmeasured regime.
     """
     kind, names_no_class = told["class"], told["named_by"] in (None, "model_type")
     why = next(filter(None, [model.stored.regimes[model.regime].get("unmeasured", ""), *inexact(model.measured)]), "")
@@ -76,18 +75,18 @@ def graded(model: Any, told: Mapping[str, Any]) -> tuple[str, str]:
         why = f"{kind} has no record"
     elif told["census"] is None:
         why = f"the fields of {kind} have no census"
-    elif told["unread"] and names_no_class:  # a class that is named ignores what it does not know
+    elif told["unread"] and names_no_class:  # a named class ignores unknown fields
         why = f"nothing reads the config's {shortened(told['unread'])}"
     return (AS_SPECIFIED, why) if why else (MEASURED, "")
 
 
 def inexact(measured: Mapping[str, Any]) -> list[str]:
-    """A line that says why not every record of a spec is exact, if that is so."""
+    """A one-line list with the reason why a spec has inexact records; empty if all are exact."""
     return [f"not every record is exact: {measured['inexact']}"] if measured.get("inexact") else []
 
 
 def unseen(model: Any) -> str:
-    """The part of an estimate that PyTorch's counter, which measured the rest, does not see; empty if there is none."""
+    """Describe the work of an estimate that PyTorch's FLOP counter cannot measure; empty if there is none."""
     stored, convention = model.stored, model.convention
     document, useful = stored.document, stored.of_convention("pairs", convention) == "useful"
     if convention in dict(stored.regimes[model.regime].get("own", ())):
@@ -103,9 +102,9 @@ def unseen(model: Any) -> str:
 
 
 def left_to_class(program: Stored, config: Mapping[str, Any]) -> Iterator[str]:
-    """Name each number of layers that a config leaves to its class, though the class's library writes all fields.
+    """Report each layer count that a diffusers config omits, with the class's default.
 
-    diffusers saves every argument of a class, so a file without one was edited; transformers leaves defaults out.
+    diffusers saves every argument of a class, so a file without one was edited. transformers omits defaults.
     """
     document, found = program.document, as_read(program.document, config)
     written = any(reference.startswith("diffusers.") for reference in document["references"])
@@ -118,12 +117,12 @@ def left_to_class(program: Stored, config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def grade_of(found: Mapping[str, Any]) -> str:
-    """The grade of evidence and its reason, for people."""
+    """Format the grade of evidence and its reason."""
     return f"{found['grade']} ({found['why']})" if found["why"] else str(found["grade"])
 
 
 def summary(found: Mapping[str, Any]) -> list[str]:
-    """Evidence in two lines, for people."""
+    """Format evidence as two lines, and a third for an exception of the convention."""
     kind = found["class"] or "no library class"
     by = {None: "the spec's first", "model_type": "as the model type says"}.get(found["named_by"], f"by {found['named_by']}")
     census = found["census"]
@@ -141,12 +140,12 @@ def summary(found: Mapping[str, Any]) -> list[str]:
 
 
 def shortened(names: list[str], most: int = 4) -> str:
-    """The first few of some names."""
+    """Join the first ``most`` names, abbreviating long ones."""
     return ", ".join(cut(name, LONGEST_KEY) for name in names[:most]) + (", ..." if len(names) > most else "")
 
 
 def parts_left_out(stored: Stored, regime: str, config: Mapping[str, Any], sizes: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each part that a config has and the regime does not run."""
+    """Report each part that the config has but the regime does not run, one line per part."""
     for field in stored.regimes[regime].get("left_out", ()):
         value = look_up(as_read(stored.document, config), field["keys"])
         value = default(field, stored, sizes) if value is None else value

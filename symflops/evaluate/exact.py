@@ -1,9 +1,8 @@
-"""What keeps sums and products of many lengths exact in numpy: costs whose sums may be wider, and products of columns.
+"""Exact arithmetic on many lengths in numpy: an array type without overflow, and symbolic products of columns.
 
-Costs are an array that never wraps around in numpy's own arithmetic. Functions of lengths make products of columns when they
-run on monomials in place of arrays. Columns stand for values that are made later, block by block
-(:mod:`symflops.evaluate.plans`). A column that a function needs twice is the same one, and products stay products: their sum is
-an inner product.
+:class:`Costs` never wraps around. Compiled functions of lengths that run on :class:`Monomial` objects instead of arrays return
+products of symbolic columns, whose values are computed later, block by block (:mod:`symflops.evaluate.plans`). Equal columns
+are shared, and products are kept unevaluated, because their sum is an inner product.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ larger, _place = max, attrgetter("place")
 
 
 class Costs(np.ndarray[Any, Any]):
-    """Costs of items as int64. Where a sum or a product could leave 64 bits, the result is of Python's integers.
+    """int64 array of costs per item; sums and products that could overflow return Python integers.
 
-    ``numpy.asarray`` makes a plain array of it, whose sums wrap around in silence.
+    ``numpy.asarray`` converts it to a plain array, which overflows silently.
     """
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: Any, *inputs: Any, **options: Any) -> Any:
@@ -67,12 +66,12 @@ class Costs(np.ndarray[Any, Any]):
         return iter(self.tolist()) if self.ndim == 1 else super().__iter__()
 
     def dot(self, other: Any, out: Any = None) -> Any:
-        """The product with a vector or matrix."""
+        """Exact product with a vector or matrix."""
         return np.dot(self, other, out)
 
 
 def wide_sum(values: np.ndarray[Any, Any]) -> int:
-    """The sum of integers that leaves 64 bits, in two halves."""
+    """Exact sum of int64 values as a Python int; adds the upper and lower halves separately."""
     return (int(np.add.reduce(values >> HALF)) << HALF) + int(np.add.reduce(values & (2**HALF - 1)))
 
 
@@ -89,7 +88,7 @@ def _exact(one: Any) -> Any:
 
 
 def _fits(ufunc: np.ufunc, method: str, given: list[Any], options: dict[str, Any]) -> bool:
-    """Whether 64 bits hold what comes out, whatever the entries are."""
+    """Whether a bound on the entries guarantees that the ufunc's result fits in 64 bits."""
     dtype = options.get("dtype")
     if (dtype is not None and np.dtype(dtype).kind not in "iu") or any(
         np.asarray(one).dtype.kind not in "iub" for one in given
@@ -108,15 +107,15 @@ def _fits(ufunc: np.ufunc, method: str, given: list[Any], options: dict[str, Any
 
 
 def _most(one: Any) -> int:
-    """The largest entry, in absolute value."""
+    """The largest absolute value of the entries; 0 if empty."""
     return max(int(np.max(one)), -int(np.min(one))) if np.size(one) else 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """A column of lengths (``function`` is None), or of a function of two operands: columns, or numbers.
+    """Symbolic column: lengths (``function`` is None), or a function of two operands (columns or numbers).
 
-    No value exceeds ``bound``, in absolute value.
+    ``bound`` is an upper bound on the absolute value.
     """
 
     place: int
@@ -126,7 +125,7 @@ class Column:
 
 
 class Monomial:
-    """A number times a product of columns; ``made`` holds the columns so far."""
+    """A number times a product of columns; ``made`` is the cache of all columns created so far."""
 
     __slots__ = ("factors", "made", "number")
 
@@ -185,15 +184,15 @@ class Monomial:
         return self._of(function, self, other, larger(self.size(), _size(other)))
 
     def _of(self, function: np.ufunc, one: Any, two: Any, bound: int) -> Monomial:
-        """The column of a function of two operands."""
+        """Apply a function to two operands; the result is a single column."""
         return Monomial(1, (made_once(self.made, function, _column(one), _column(two), bound),), self.made)
 
     def size(self) -> int:
-        """What no value exceeds, in absolute value."""
+        """Upper bound on the absolute value."""
         return abs(self.number) * prod([column.bound for column in self.factors])
 
     def column(self) -> Column:
-        """All of it as one column."""
+        """Evaluate the whole product as one column."""
         column = product_of(self.factors, self.made)
         return column if self.number == 1 else made_once(self.made, np.multiply, column, self.number, self.size())
 
@@ -207,7 +206,7 @@ def _column(value: Any) -> Column | int:
 
 
 def made_once(made: dict[Any, Column], function: np.ufunc, one: Column | int, two: Column | int, bound: int) -> Column:
-    """The column of a function of two operands, the same one each time."""
+    """Column of a function of two operands, cached in ``made``."""
     key = (function, *(side if type(side) is int else (side.place,) for side in (one, two)))  # type: ignore[union-attr]
     if key not in made:
         made[key] = Column(len(made), bound, function, (one, two))
@@ -215,7 +214,7 @@ def made_once(made: dict[Any, Column], function: np.ufunc, one: Column | int, tw
 
 
 def product_of(factors: Sequence[Column], made: dict[Any, Column]) -> Column:
-    """The product of columns as one."""
+    """Multiply columns into one column."""
     product = factors[0]
     for factor in factors[1:]:
         product = made_once(made, np.multiply, product, factor, product.bound * factor.bound)
@@ -223,7 +222,7 @@ def product_of(factors: Sequence[Column], made: dict[Any, Column]) -> Column:
 
 
 def leaves(bits: Sequence[int | None]) -> list[Any]:
-    """A monomial per column of lengths of so many bits, numbered in their order; 0 where a column is left out."""
+    """Create one monomial per column of lengths, bounded by ``bits``; 0 where the bits are None."""
     made: dict[Any, Column] = {}
     found: list[Any] = []
     for bit in bits:

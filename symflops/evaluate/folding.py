@@ -1,4 +1,4 @@
-"""Formulas with known letters: conditions decided, functions evaluated, sums and products shortened."""
+"""Constant folding of formulas with known letters: decides conditions, evaluates functions, shortens sums and products."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ NO_VALUE = (ArithmeticError, LookupError, TypeError, ValueError)
 
 
 class Folding:
-    """Folds formulas under what is known of their letters.
+    """Folds formulas given the values of some letters.
 
     Args:
-        values: The known letters, each with its value; null is None.
-        numbers: Those that are replaced by their values. The others stay letters, and only decide conditions; a value that is
-            0 or no number is replaced in any case.
-        whole: Letters that are whole numbers and never negative.
-        writer: Writes sums anew, if that is shorter.
+        values: The values of the known letters; null is None.
+        numbers: The letters to replace by their values. Other known letters stay and only decide conditions, unless their
+            value is 0 or no number.
+        whole: The letters that are non-negative integers.
+        writer: Rewrites sums if the result is shorter.
     """
 
     def __init__(self, values: Mapping[str, Any], numbers: Collection[str], whole: Collection[str], writer: Writer) -> None:
         self.values, self.whole, self.writer = values, frozenset(whole), writer
         self.numbers = {name: value for name, value in values.items() if name in numbers or not is_size(value)}
         self.rewritten = Rewriting(self.folded)
-        self.known: dict[int, tuple[Formula, Formula]] = {}  # by identity: hashing a formula walks through all of it
+        self.known: dict[int, tuple[Formula, Formula]] = {}  # by identity: hashing a formula traverses it
 
     def folded(self, formula: Formula) -> Formula:
-        """A formula in which nothing known is left to decide, in its shortest form."""
+        """Fold a formula and return its shortest form (cached)."""
         found = self.known.get(id(formula))
         if found is None:
             found = self.known[id(formula)] = (formula, self._folded(formula))
@@ -70,11 +70,11 @@ class Folding:
         return self.short(inner)
 
     def short(self, formula: Formula) -> Formula:
-        """A formula as it is, or multiplied out and written anew if that is shorter."""
+        """The shorter of a formula and its expanded, rewritten form."""
         return min((formula, self.writer.shortest(expanded(formula))), key=operators)
 
     def inner(self, formula: Formula) -> Formula:
-        """A formula with each of its parts folded where it stands."""
+        """Fold each part of a formula, keeping its form."""
         match formula:
             case Sym(name) if name in self.numbers:
                 return constant(self.numbers[name]) or formula
@@ -91,7 +91,7 @@ class Folding:
         return self.decided(formula)
 
     def product(self, factors: Sequence[Formula]) -> Formula:
-        """A product; a condition that does not hold makes it 0, whatever the other factors are."""
+        """Fold a product; a false condition makes it 0 without evaluating the other factors."""
         conditions = {place: self.inner(factor) for place, factor in enumerate(factors) if isinstance(factor, Bracket)}
         if ZERO in conditions.values():
             return ZERO
@@ -103,7 +103,7 @@ class Folding:
         return times(*found)
 
     def decided(self, formula: Apply | Bracket) -> Formula:
-        """A function or a condition, as simple as what is known makes it."""
+        """Fold a function or a condition."""
         letters = set(symbols(formula))
         if letters <= self.values.keys():
             found = self.value(formula)
@@ -122,11 +122,11 @@ class Folding:
 
     @staticmethod
     def is_plain(formula: Apply | Bracket) -> bool:
-        """Whether a value says as much as the function: conditions, remainders and functions of lists."""
+        """Whether the folded value may replace the call: conditions, remainders and functions of lists."""
         return isinstance(formula, Bracket) or formula.function not in ("min", "max", "excess", "floordiv", "ceildiv")
 
     def value(self, formula: Formula) -> Formula | None:
-        """The value of a formula of known letters; None if it has none."""
+        """Evaluate a formula of known letters; None if it has no value."""
         try:
             found = evaluate(formula, self.values)
         except NO_VALUE:
@@ -134,7 +134,7 @@ class Folding:
         return constant(found)
 
     def condition(self, formula: Bracket, letters: Collection[str]) -> Formula:
-        """A condition on letters of which some are known."""
+        """Decide a condition if the known letters and signs allow it, else fold its sides."""
         if formula.kind not in ("at_least", "equal"):
             return formula
         one, two = sides = tuple(map(self.inner, formula.arguments))
@@ -152,7 +152,7 @@ class Folding:
         return ZERO if self.is_positive(under) else Bracket(formula.kind, sides)
 
     def extreme(self, formula: Apply) -> Formula:
-        """A minimum or maximum without the arguments that are never it."""
+        """Fold a minimum or maximum, dropping arguments that are never selected."""
         values = [self.value(part) if set(symbols(part)) <= self.values.keys() else None for part in formula.arguments]
         sides = [self.inner(part) for part in formula.arguments]
         if all(isinstance(value, Num) for value in values):
@@ -167,7 +167,7 @@ class Folding:
         return kept[0] if len(kept) == 1 else Apply(formula.function, tuple(kept))
 
     def excess(self, inner: Formula, formula: Formula) -> Formula:
-        """``max(0, inner)``."""
+        """Fold ``max(0, inner)``."""
         value = self.value(formula) if set(symbols(formula)) <= self.values.keys() else None
         if isinstance(value, Num):
             return inner if value.value > 0 else ZERO
@@ -177,7 +177,7 @@ class Folding:
         return ZERO if self.is_negative_never(poly.scale(-1)) else Apply("excess", (inner,))
 
     def rounded(self, function: str, above: Formula, below: Formula) -> Formula:
-        """A rounded quotient or a remainder; a divisor that divides each term leaves no rest."""
+        """Fold a rounded quotient or a remainder; the division is exact if the divisor divides each term."""
         if isinstance(above, Num) and isinstance(below, Num) and below.value:
             floor = above.value // below.value
             rest = above.value - floor * below.value
@@ -193,7 +193,7 @@ class Folding:
         return Apply(function, (above, below))
 
     def tally(self, formula: TallyOf) -> Formula:
-        """A number of iterations: counted if all is known, else in fewer words."""
+        """Fold the number of iterations of a loop: evaluated if everything is known, else simplified."""
         if set(symbols(formula)) <= self.values.keys():
             found = self.value(formula)
             if found is not None:
@@ -209,19 +209,19 @@ class Folding:
     # signs
 
     def difference(self, one: Formula, two: Formula) -> Poly:
-        """One formula minus another, multiplied out."""
+        """Expanded difference of two formulas."""
         return expanded(one) - expanded(two)
 
     def is_negative_never(self, poly: Poly) -> bool:
-        """Whether every term is at least 0, whatever the letters are."""
+        """Whether every term is at least 0 for all values of the letters."""
         return all(factor > 0 and all(self.is_whole(atom) for atom, _ in term) for term, factor in poly.terms.items())
 
     def is_positive(self, poly: Poly) -> bool:
-        """Whether a polynomial is at least 1, whatever the letters are."""
+        """Whether a polynomial is at least 1 for all values of the letters."""
         return poly.terms.get(frozenset(), 0) >= 1 and self.is_negative_never(poly)
 
     def is_whole(self, atom: Formula) -> bool:
-        """Whether an atom is a whole number, at least 0."""
+        """Whether an atom is always a non-negative integer."""
         match atom:
             case Sym(name):
                 return name in self.whole
@@ -235,12 +235,12 @@ class Folding:
 
 
 def is_size(value: Any) -> bool:
-    """Whether a value is a number that formulas may name: neither null nor a flag, and not 0."""
+    """Whether a value is a number other than 0 that formulas may keep as a letter: no null, no flag."""
     return isinstance(value, (int, Fraction)) and not isinstance(value, bool) and value != 0
 
 
 def constant(value: Any) -> Formula | None:
-    """A value as a formula; None for a list."""
+    """Convert a value to a constant formula; None for a list."""
     if value is None or isinstance(value, (bool, int, Fraction)):
         return Num(Fraction(value or 0))
     return Text(value) if isinstance(value, str) else None

@@ -41,7 +41,7 @@ from symflops.ir.program import Line, Program
 
 
 def analysis(program: Program, regime: str, convention: str, sizes: Mapping[str, Any] | None) -> Analysis:
-    """The analysis of a regime under a convention; ``sizes`` are the default sizes, None if a size has no default.
+    """Analyse a regime under a convention; ``sizes`` are the default sizes, None if one has no default.
 
     Raises:
         KeyError: there is no such regime.
@@ -50,7 +50,7 @@ def analysis(program: Program, regime: str, convention: str, sizes: Mapping[str,
 
 
 def writer_of(program: Program, lines: Sequence[Line], lengths: Iterable[str]) -> Writer:
-    """A writer that orders the letters of ``program``: counts of ``lines``, derived sizes, sizes, ``lengths``."""
+    """Create a writer whose letter order is: counts of ``lines``, derived sizes, sizes, ``lengths``."""
     letters = [name for line in lines for name in symbols(line.forward)]
     letters += [definition.letter for definition in program.definitions] + [field.letter for field in program.fields]
     counts = frozenset(atom for line in lines for term in expanded(line.forward).terms for atom, _ in term)
@@ -73,7 +73,7 @@ class _Analyser:
         self.costs = {work: self.cost(lines, work) for work in PASSES}
 
     def cost(self, lines: Sequence[Line], work: str) -> dict[str, Powers]:
-        """The coefficients of each part, by position of the moment."""
+        """The cost of each part in one of ``PASSES``: part -> moment position -> coefficient."""
         rules = self.program.row(self.convention)
         alike: Counter[tuple[str, Formula, tuple[Formula, ...], tuple[tuple[int, Formula], ...]]] = Counter()
         for line in lines:
@@ -102,7 +102,7 @@ class _Analyser:
             yield ItemAnalysis(items, growth, orders)
 
     def unknowns(self, items: str) -> Iterator[tuple[Sequence[Unknown], ...]]:
-        """The lengths that may vary, as alternatives: the first that gives polynomials counts."""
+        """The lengths to vary, each as alternatives of which the first that yields polynomials is used."""
         streams = [stream for stream in self.streams if stream.items == items]
         for stream in streams:
             axes = [Unknown(items, "axis", (stream.name,), (name,), name) for name in stream.variables]
@@ -115,13 +115,13 @@ class _Analyser:
             yield ([Unknown(items, "equal", tuple(stream.name for stream in streams), names, f"equal@{items}")],)
 
     def first_of(self, alternatives: Sequence[Sequence[Unknown]]) -> list[Growth]:
-        """The growth by the first of ``alternatives`` that gives polynomials."""
+        """The growth in the first of ``alternatives`` that yields polynomials; empty if none does."""
         return next(filter(None, ([one for each in some for one in self.growths(each)] for some in alternatives)), [])
 
     # one length
 
     def growths(self, unknown: Unknown) -> Iterator[Growth]:
-        """The cost as a function of one length: of long sequences, and of short ones if a bound matters."""
+        """The cost as a polynomial of one length: for long sequences, and for short ones if a bound matters."""
         for reach in (LONG, SHORT):
             same = {name: Sym(unknown.letter) for name in unknown.variables} if unknown.kind == "equal" else {}
             varying = frozenset({*unknown.variables, unknown.letter})
@@ -137,12 +137,12 @@ class _Analyser:
                 return
 
     def matters(self, powers: Powers) -> bool:
-        """Whether the cost depends on the length, at the default sizes if all are known."""
+        """Whether the cost depends on the length, at the default sizes if they are known."""
         grows = [self.values.of(self.writer.plain(poly)) for power, poly in powers.items() if power > 0]
         return any(value is None or value for value in grows)
 
     def by_power(self, cost: Mapping[str, Powers], unknown: Unknown, lengths: Lengths) -> dict[str, Powers]:
-        """The coefficients of each part, by power of the unknown.
+        """The cost of each part as coefficients by power of the unknown.
 
         Raises:
             NotPolynomialError: the cost is no polynomial of the unknown.
@@ -159,7 +159,7 @@ class _Analyser:
         return {part: powers for part, powers in found.items() if powers}
 
     def total(self, terms: Powers, items: str, lengths: Lengths) -> Poly:
-        """The cost of one item."""
+        """The cost of one item of an index set as a polynomial."""
         found = Poly({})
         for position, coefficient in terms.items():
             moment = self.program.moments[position]
@@ -180,7 +180,7 @@ class _Analyser:
     def growth(
         self, unknown: Unknown, reach: str, assumed: tuple[Assumption, ...], costs: Mapping[str, Mapping[str, Powers]]
     ) -> Growth:
-        """The growth by one length."""
+        """Assemble the growth record of one length from its costs."""
         attention, others = sides(costs[FORWARD])
         crossovers = tuple(
             self.crossover(work, *sides(costs[work]), unknown, assumed) for work in PASSES if ATTENTION in costs[work]
@@ -189,7 +189,7 @@ class _Analyser:
         return Growth(unknown, reach, assumed, self.written(attention), self.written(others), crossovers, marginal)
 
     def written(self, powers: Powers) -> tuple[tuple[int, Formula], ...]:
-        """Coefficients as formulas, greatest power first."""
+        """Convert coefficients to formulas, greatest power first."""
         return tuple((power, self.writer.factored(powers[power])) for power in sorted(powers, reverse=True))
 
     def marginal(
@@ -205,7 +205,7 @@ class _Analyser:
         return work, formula, None if value is None else round(value)
 
     def ordered(self, poly: Poly, lengths: frozenset[str]) -> Formula:
-        """A polynomial as a sum over products of lengths, greatest degree first, each with its coefficient."""
+        """Group a polynomial by products of lengths, greatest degree first."""
         parts = poly.split(lambda atom: any(name in lengths for name in symbols(atom)))
 
         def order(monomial: Monomial) -> tuple[int, list[tuple[int, str]]]:
@@ -218,7 +218,7 @@ class _Analyser:
     def crossover(
         self, work: str, attention: Powers, others: Powers, unknown: Unknown, assumed: Sequence[Assumption]
     ) -> Crossover:
-        """The length from which on attention costs at least as much as all else."""
+        """Compute the length from which attention costs at least as much as everything else."""
         powers = difference(attention, others)
         values = {power: self.values.of(self.writer.plain(poly)) for power, poly in powers.items()}
         known = {power: value for power, value in values.items() if value is not None}
@@ -228,7 +228,7 @@ class _Analyser:
     # all lengths
 
     def orders(self, items: str) -> Iterator[Orders]:
-        """The work of one item by its power of the tokens, all streams growing alike: of long sequences, then of short ones."""
+        """The work of one item by power of its tokens, all streams scaled alike; long sequences first."""
         weights = self.weights(items)
         varying = frozenset(name for atom in weights for name in symbols(atom))
         for reach in (LONG, SHORT):
@@ -244,7 +244,7 @@ class _Analyser:
                 return
 
     def weights(self, items: str) -> dict[Formula, Fraction]:
-        """The power of the tokens that each length of an item stands for: with two axes, 1/2 each."""
+        """The exponent of each length of an item in powers of its tokens: 1, or 1/2 for each of two axes."""
         found: dict[Formula, Fraction] = {}
         for stream in self.streams:
             if stream.items == items:
@@ -268,7 +268,7 @@ class _Analyser:
         return found
 
     def order(self, power: Fraction, parts: Mapping[str, Poly]) -> Order:
-        """The work that grows with one power of the tokens."""
+        """Assemble the work that grows with one power of the tokens, and the share of each part."""
         names = frozenset([*self.lengths, *(product.letter for product in self.products)])
         shown = {part: self.ordered(poly, names) for part, poly in parts.items() if poly}
         work = self.ordered(reduce(Poly.__add__, parts.values()), names)

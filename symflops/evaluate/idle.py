@@ -1,4 +1,4 @@
-"""Programs without what nothing reads: moments that no work has, statistics and derived sizes that no formula has."""
+"""Dead-code elimination for programs: drops unused moments, statistics and derived sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from symflops.ir.program import Definition, Line, Program
 
 
 def without_idle(program: Program) -> Program:
-    """The program without moments, statistics and derived sizes that nothing reads."""
+    """The program without unused moments, statistics and derived sizes."""
     used = {place for form in forms(program) for place, _ in form}
     made = renumbered(program, {place: number for number, place in enumerate(sorted(used))})
     read = {name for moment in made.moments for name in symbols(moment.formula)}
@@ -20,7 +20,7 @@ def without_idle(program: Program) -> Program:
 
 
 def forms(program: Program) -> Iterator[Terms]:
-    """All vectors over the moments."""
+    """Iterate over all vectors over the moments in a program."""
     for case in program.cases:
         yield from (case.forward, case.backward, case.recomputed)
     for amount in program.amounts:
@@ -29,7 +29,7 @@ def forms(program: Program) -> Iterator[Terms]:
 
 
 def renumbered(program: Program, places: Mapping[int, int]) -> Program:
-    """The program with the moments at ``places``, each with its new position."""
+    """Keep only the moments in ``places`` (old position -> new position) and renumber all vectors."""
 
     def moved(terms: Terms) -> Terms:
         return tuple((places[place], formula) for place, formula in terms)
@@ -54,7 +54,7 @@ def renumbered(program: Program, places: Mapping[int, int]) -> Program:
 
 
 def needed(program: Program) -> Iterator[Definition]:
-    """The derived sizes that formulas read, the last one first."""
+    """Iterate over the derived sizes that formulas use, last one first."""
     letters: set[str] = set()
 
     def noted(formula: Formula) -> Formula:

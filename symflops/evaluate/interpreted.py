@@ -38,7 +38,7 @@ class InterpretedEstimator:
         SymflopsError: no such regime or convention, or a config that does not fit.
     """
 
-    account, proven = "", False  # how the parameters compare with a live module's, and whether they are the real class's
+    account, proven = "", False  # comparison of parameters with a live module, and whether the real class agrees
 
     def __init__(
         self,
@@ -53,6 +53,7 @@ class InterpretedEstimator:
             self._read(self.stored, self.config, regime, convention)
 
     longest = LONGEST  # the largest length of a list
+    any_length = False  # whether lengths on which the class fails are accepted
 
     def _read(self, stored: Stored, config: Mapping[str, Any], regime: str, convention: str) -> None:
         check_class(stored.name, stored.document["references"], stored.document["model_types"], config)
@@ -61,7 +62,7 @@ class InterpretedEstimator:
         self._bind(stored, sizes_of(stored, config), regime, convention)
 
     def _bind(self, stored: Stored, sizes: dict[str, Any], regime: str, convention: str) -> None:
-        """Evaluate what depends on the sizes alone."""
+        """Check the sizes and evaluate everything that depends on them alone."""
         self.measured: Mapping[str, Any] = {}
         self.name, self.variant, self.regime, self.convention = stored.name, stored.variant, regime, convention
         self.unit = stored.of_convention("units", convention)
@@ -79,7 +80,7 @@ class InterpretedEstimator:
         rows = [stored.moments[place] for place in self.places]
         self.sets, self.moment_sets = sets_of(stored), {row["name"]: row["items"] for row in rows}
         self._names = tuple(self.moment_sets)
-        self._plain = None if self.padded else self._names  # of moments that count as they are
+        self._plain = None if self.padded else self._names  # names of moments usable without conversion
         self._unanswered = unanswered(stored, self.config, self.sizes)
         if not self._unanswered:
             _ = self._lines
@@ -94,7 +95,7 @@ class InterpretedEstimator:
 
     @cached_property
     def _lines(self) -> list[Line]:
-        """The work, with every formula of sizes evaluated."""
+        """The lines of work, with every formula of sizes evaluated."""
         if self._unanswered:
             raise ConfigError(self._unanswered)
         stored, name = self.stored, self.convention
@@ -105,28 +106,28 @@ class InterpretedEstimator:
 
     @cached_property
     def _batches(self) -> Batches:
-        """What reads batches and sums them up."""
-        return Batches(self.stored, self.sizes, self.places, self.longest)
+        """Reader that computes the moments of batches."""
+        return Batches(self.stored, self.sizes, self.places, self.longest, self.any_length)
 
     @property
     def evidence(self) -> dict[str, Any]:
-        """What an estimate rests on; see :func:`symflops.evaluate.evidence.evidence`."""
+        """The evidence for an estimate; see :func:`symflops.evaluate.evidence.evidence`."""
         return evidence(self)
 
     @property
     def program(self) -> Program:
-        """The program, as the types that derive and print it."""
+        """The program as the dataclasses of :mod:`symflops.ir.program`."""
         return self.stored.program
 
     def _settled(self, position: int) -> Any:
-        """The value of a formula of sizes, evaluated once."""
+        """The value of a formula of sizes (cached)."""
         if position not in self._values:
             self._values[position] = self._formulas.settled(position, self.sizes)
         return self._values[position]
 
     @cached_property
     def coefficients(self) -> dict[str, tuple[Any, ...]]:
-        """FLOPs per moment of the forward pass, the backward pass, both, and of what is recomputed."""
+        """FLOPs per moment by kind: ``forward``, ``backward``, ``recomputed``, ``total`` (first two)."""
         found = {kind: [0] * len(self.moment_sets) for kind in ("forward", "backward", "recomputed", "total")}
         for line in self._lines:
             counts = (line.forward, line.backward, line.recomputed, line.forward + line.backward)
@@ -140,7 +141,7 @@ class InterpretedEstimator:
             raise BatchError(f"moments of one batch as a whole are not sums over items ({', '.join(self.whole)})")
 
     def terms(self, *columns: Any) -> tuple[Any, ...]:
-        """The contribution of items to each moment; a column of lengths per axis, as an int or an integer array."""
+        """The contribution of items to each moment, given a column of lengths (int or array) per axis."""
         self._not_whole()
         return self._batches.terms(*columns)
 
@@ -150,17 +151,17 @@ class InterpretedEstimator:
         return self._batches.rests(*columns)
 
     def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
-        """What the model leaves of items, which must be at least 1: index set, and column of lengths."""
+        """Lengths inside the model, which must be at least 1, as pairs of index set and column."""
         pairs = zip(self._batches.inner, self._batches.inner_terms(*columns), strict=True)
         return tuple((row["items"], left) for row, left in pairs)
 
     @property
     def taken(self) -> dict[str, int]:
-        """A length that conditions of the spec name, for each axis that they limit."""
+        """A valid length for each axis that the spec's conditions limit."""
         return lengths_taken(self.stored, self.sizes)
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Stream or index set, layout and width of each argument whose shape holds lengths."""
+        """Map each argument whose shape holds lengths to (stream or index set, layout, width)."""
         return inputs_of(self.stored, self._settled)
 
     def moments(self, **batch: Any) -> Moments:
@@ -177,7 +178,7 @@ class InterpretedEstimator:
         return BatchError(f"{error}; e.g. {example}" if example else str(error))
 
     def notes(self, batch: Mapping[str, Any]) -> list[str]:
-        """What a caller should know of an estimate of ``batch``: what it leaves out or expects, exceptions."""
+        """Notes on an estimate of ``batch``: omitted work, failed expectations, exceptions, inexact records."""
         left_out = [name for name in self.implied if name not in batch]
         found = [f"the batch has no '{name}', which this config implies: its work is not counted" for name in left_out]
         found += [row["text"] for row in self.stored.document.get("expected", ()) if self._settled(row["formula"]) == 0]
@@ -214,15 +215,15 @@ class InterpretedEstimator:
         return costs["samples"]
 
     def _work(self, m: Moments) -> list[tuple[Any, Any]]:
-        """Each line with the FLOPs of one execution."""
+        """Pairs of each line and the FLOPs of one execution."""
         values = self._counted(m)
         return [(line, line.once(values)) for line in self._lines]
 
     def _counted(self, m: Moments) -> tuple[int, ...]:
-        """The moments that the convention counts.
+        """The moments that the convention counts: of padded or of real lengths.
 
         Raises:
-            BatchError: they are those of another model.
+            BatchError: the moments belong to another model.
         """
         if m.names != self._names:
             m = self._of_names(m)
@@ -241,15 +242,15 @@ class InterpretedEstimator:
         return self._pass(m, "forward")
 
     def backward(self, m: Moments) -> int:
-        """FLOPs of the backward pass, recomputation apart."""
+        """FLOPs of the backward pass without recomputation."""
         return self._pass(m, "backward")
 
     def recomputed(self, m: Moments) -> int:
-        """FLOPs of forward work that the backward pass repeats."""
+        """FLOPs of forward work that the backward pass recomputes (activation checkpointing)."""
         return self._pass(m, "recomputed")
 
     def total(self, m: Moments) -> int:
-        """Forward and backward."""
+        """FLOPs of the forward and backward pass."""
         values = m.values if m.names is self._plain else self._counted(m)
         found = sum(map(mul, self._total, values))
         return found if type(found) is int and found >= 0 else whole_total(found)
@@ -260,7 +261,7 @@ class InterpretedEstimator:
         return self.coefficients["total"]
 
     def by_module(self, m: Moments) -> dict[str, Flops]:
-        """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
+        """FLOPs per module that does work; ``*`` is the index of a repeat, whose copies are summed."""
         found: dict[str, list[Any]] = {}
         for line, size in self._work(m):
             sums = found.setdefault(line.module, [0, 0, 0])
@@ -269,21 +270,21 @@ class InterpretedEstimator:
         return {module: Flops(*(whole_total(value) for value in sums)) for module, sums in found.items()}
 
     def by_contraction(self, m: Moments) -> dict[tuple[str, str], Any]:
-        """FLOPs of both passes per contraction: module and name."""
+        """FLOPs of both passes per contraction, by (module, name)."""
         both = (((one.module, one.contraction), flops * (one.forward + one.backward)) for one, flops in self._work(m))
         return {contraction: whole_if_possible(flops) for contraction, flops in summed(both).items()}
 
     def running(self, m: Moments) -> dict[tuple[str, ...], int]:
-        """FLOPs of the forward pass by the modules that run at once, outermost first."""
+        """FLOPs of the forward pass by module call stack, outermost first."""
         found = summed((line.within, flops * line.forward) for line, flops in self._work(m))
         return {modules: whole_total(work) for modules, work in found.items()}
 
     def _repr_markdown_(self) -> str:
-        """What notebooks show."""
+        """Markdown table of coefficients, for notebooks."""
         return markdown_of(self)
 
     def tensors(self) -> dict[str, int]:
-        """Elements per parameter, all copies together."""
+        """Number of elements per parameter, summed over copies."""
         return summed((name, self._settled(count)) for name, count in self.stored.tensors(self.regime))
 
     def __repr__(self) -> str:

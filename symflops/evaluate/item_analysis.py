@@ -1,6 +1,6 @@
-"""The analysis of one item (a sample, an image) by part of the work: crossovers, one more token, growth; and of a baseline.
+"""Result types of the analysis of one item (a sample, an image): crossovers, cost of one more token, growth by part.
 
-Only symbols give the first three; no figure of a batch does. A model beside its baseline has figures, causes and crossings.
+The analysis is symbolic. The comparison of a model with a baseline adds figures, causes and crossings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ORDER = (LINEARS, EXPERTS, *(part for part in dict.fromkeys(PARTS.values()) if p
 
 
 def part_of(line: Line) -> str:
-    """The part of a line."""
+    """Classify a line of work by its role: attention, experts, linears, ... (see ``ORDER``)."""
     if line.role == "linear" and "experts" in line.regions:
         return EXPERTS
     return PARTS.get(line.role, LINEARS)
@@ -43,7 +43,7 @@ PASSES = (FORWARD, BOTH)
 
 @dataclass(frozen=True, slots=True)
 class Crossover:
-    """The length from which on attention costs at least as much as all else, in one of ``PASSES``.
+    """The length from which attention costs at least as much as everything else, in one of ``PASSES``.
 
     ``kind`` is ``quotient``, ``root`` (the positive root of ``square z^2 + linear z + constant``), ``always`` or ``never``
     (at each length), ``ratio`` (both grow alike, so no length decides), or ``open`` (no closed form).
@@ -62,10 +62,11 @@ class Crossover:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The forward FLOPs of one item by power of one length, of attention and of all else.
+    """The forward FLOPs of one item by power of one length, for attention and for everything else.
 
     ``marginal`` is the cost of one more token, forward and in both passes, with its value at the default sizes and typical
-    lengths. ``reach`` is ``long`` or ``short`` if a bound such as a window matters, else empty. ``assumed`` must hold.
+    lengths. ``reach`` is ``long`` or ``short`` if a bound such as a window matters, else empty. The result holds only under
+    ``assumed``.
     """
 
     unknown: Unknown
@@ -79,7 +80,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Forward FLOPs of a part of one item that grow with a power of its tokens, and their share at the default sizes."""
+    """Forward FLOPs of one part in one :class:`Order`, and their share at the default sizes."""
 
     part: str
     work: Formula
@@ -100,7 +101,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The orders of long sequences, least power first; of ``short`` sequences, if they differ, only the least."""
+    """The orders of work, least power first; for ``short`` sequences (if they differ) only the least."""
 
     reach: str
     assumed: tuple[Assumption, ...]
@@ -120,7 +121,7 @@ class ItemAnalysis:
 class Analysis:
     """The analysis of one regime under one convention.
 
-    ``lengths`` are those of all values and shares, ``tokens`` the products of axes that have a letter in formulas.
+    Values and shares are computed at ``lengths``. ``tokens`` lists the products of axes that have a letter in formulas.
     """
 
     regime: str
@@ -134,7 +135,7 @@ Powers = dict[int, Poly]
 
 
 def crossover(work: str, attention: Powers, others: Powers, writer: Writer, value: int | None) -> Crossover:
-    """The crossover of attention and all else in the pass ``work``; ``value`` is the length at default sizes."""
+    """Closed form of the crossover of attention and everything else in ``work``; ``value`` is copied."""
     powers = difference(attention, others)
     if len(powers) < 2:
         sign = sum(poly.sign for poly in powers.values())
@@ -154,19 +155,19 @@ def crossover(work: str, attention: Powers, others: Powers, writer: Writer, valu
 
 
 def difference(attention: Powers, others: Powers) -> Powers:
-    """Attention minus all else, by power of the length."""
+    """Attention minus everything else, by power of the length, without zeros."""
     powers = {power: attention.get(power, Poly({})) - others.get(power, Poly({})) for power in {*attention, *others}}
     return {power: poly for power, poly in powers.items() if poly}
 
 
 def cancelled(*polys: Poly) -> tuple[Poly, ...]:
-    """Polynomials divided by their common factor."""
+    """Divide polynomials by their common factor."""
     monomials, numbers = zip(*(poly.common for poly in polys if poly), strict=True)
     return tuple(poly.over(common_monomial(monomials), content(numbers)) for poly in polys)
 
 
 def first_from(powers: Mapping[int, Fraction], start: int = 1) -> int | None:
-    """The first integer from ``start`` on after which a polynomial of degree at most two is never negative.
+    """The first integer from ``start`` after which a polynomial of degree 2 or less is never negative.
 
     >>> first_from({1: Fraction(2), 0: Fraction(-5)})
     3
@@ -186,13 +187,13 @@ def first_from(powers: Mapping[int, Fraction], start: int = 1) -> int | None:
 
 
 def sides(cost: Mapping[str, Powers]) -> tuple[Powers, Powers]:
-    """The cost of attention and of all else, by power."""
+    """Split a cost into (attention, everything else), each by power."""
     others = merged(powers for part, powers in cost.items() if part != ATTENTION)
     return cost.get(ATTENTION, {}), others
 
 
 def merged(parts: Iterable[Powers]) -> Powers:
-    """The sum of several costs, by power."""
+    """Sum several costs by power, without zeros."""
     found: Powers = {}
     for powers in parts:
         for power, poly in powers.items():
@@ -218,16 +219,16 @@ class Figures:
         return self.forward + self.backward
 
     def less(self, other: Figures) -> Figures:
-        """These minus others."""
+        """The difference to other figures."""
         return Figures(self.parameters - other.parameters, self.forward - other.forward, self.backward - other.backward)
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The cause of a part of a difference, its figures, and its forward formula.
+    """One cause of a cost difference between two models, with its figures and its forward formula.
 
-    ``kind`` is ``size`` (``changes`` are fields with the values of both) or ``module`` (of that ``name``, which the model
-    ``alone`` has if that is not empty).
+    ``kind`` is ``size`` (``changes`` lists field, value before and value after) or ``module`` (called ``name``; only the
+    model ``alone`` has it if that is not empty).
     """
 
     kind: str
@@ -239,14 +240,14 @@ class Cause:
 
     @property
     def words(self) -> str:
-        """The cause in words."""
+        """Text that describes the cause."""
         told = (f"{key}: {before} -> {after}" for key, before, after in self.changes)
         return ", ".join(told) or (f"{self.name} of {self.alone} alone" if self.alone else self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """FLOPs of a step of both models at one length."""
+    """FLOPs of one step of a model (``own``) and of its baseline (``base``) at one length."""
 
     length: int
     own: int
@@ -254,13 +255,13 @@ class Point:
 
     @property
     def ratio(self) -> Fraction:
-        """The model's, over those of the baseline."""
+        """FLOPs of the model divided by those of the baseline."""
         return Fraction(self.own, self.base)
 
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """A length from which on the model costs ``less`` than its baseline, or as much and more."""
+    """A length from which the model costs ``less`` than its baseline, or otherwise at least as much."""
 
     length: int
     less: bool
@@ -268,10 +269,10 @@ class Crossing:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """A model less its baseline, of one item whose length ``letter`` grows, in all its axes if it is a ``square``.
+    """Comparison of a model with its baseline on one item, as ``letter`` (all axes if ``square``) grows.
 
-    ``config`` and ``batch`` are what the baseline gets, ``lengths`` what grows with it: names with formulas as the spec has
-    them; ``along`` are those of lengths. ``here`` is the length of the figures.
+    ``config`` and ``batch`` are the baseline's inputs, and ``lengths`` the lengths that grow along, as names with formulas
+    from the spec; ``along`` has the latter as formulas. The figures are computed at the length ``here``.
     """
 
     baseline: str

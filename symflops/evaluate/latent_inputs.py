@@ -1,4 +1,4 @@
-"""Inputs of a program that a trainer of diffusion models holds: its latents, and those that a config switches on."""
+"""Finds a program's inputs that a trainer of diffusion models supplies: latents, and inputs that a config enables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from symflops.ir.program import Program
 
 @dataclass(frozen=True)
 class Switched:
-    """An input that the model has if ``when`` holds, by ``field`` of its config: its names in a batch, its layout and axes."""
+    """Optional input, enabled by the config ``field`` if ``when`` holds: names in a batch, layout, axes."""
 
     stream: str
     field: str
@@ -26,9 +26,9 @@ class Switched:
 
 @dataclass(frozen=True)
 class LatentInputs:
-    """The latents of a program: stream, layout and width, further inputs, and the sides of one patch.
+    """The latent input of a program: stream, layout, width, further inputs, and the sides of one patch.
 
-    ``units`` is empty if the work depends on more of the latents than the number of their patches.
+    ``units`` is empty if the work depends on more than the number of patches.
     """
 
     stream: str
@@ -40,7 +40,7 @@ class LatentInputs:
 
 
 def latent_inputs(program: Program) -> LatentInputs:
-    """What a program says of its latents: the stream ``latent``, or the first one."""
+    """Describe the latent input of a program: the stream ``latent``, else the first stream."""
     given = [stream for stream in program.streams if stream.given]
     stream = next((stream for stream in given if stream.name == "latent"), given[0])
     row = next((one for one in program.inputs if one.stream == stream.name and one.layout), None)
@@ -51,12 +51,12 @@ def latent_inputs(program: Program) -> LatentInputs:
 
 
 def layout_of(info: InputInfo) -> str:
-    """The dimensions of an input as one text."""
+    """The layout of an input as space-separated axes; empty without a layout."""
     return " ".join(info.layout.axes) if info.layout else ""
 
 
 def switched(program: Program, items: str) -> Iterator[Switched]:
-    """Optional inputs with lengths of their own, of the same samples as the latents, that a config switches on."""
+    """Find config-enabled optional inputs with their own lengths in the latents' index set."""
     fields = {one.letter: one.keys[0] for one in program.fields}
     implied = {name for name, _ in implied_streams(program)}
     for stream in program.streams:
@@ -70,7 +70,7 @@ def switched(program: Program, items: str) -> Iterator[Switched]:
 
 
 def units_of(program: Program, axes: tuple[str, ...]) -> tuple[Formula, ...]:
-    """The sides of one patch, if every sum over a batch is a function of the number of patches; else nothing."""
+    """The sides of one patch if every moment depends only on the patch count, else an empty tuple."""
     found: dict[str, Formula] = {}
     for formula in (*(one.formula for one in program.moments), *(one.formula for one in program.statistics)):
         powers = dict.fromkeys(axes, 0)
@@ -87,12 +87,12 @@ def units_of(program: Program, axes: tuple[str, ...]) -> tuple[Formula, ...]:
                 return ()
         if len({*powers.values()}) > 1:
             return ()
-    known = found.keys() == {*axes} and any(unit != ONE for unit in found.values())  # else patches may be in the coefficients
+    known = found.keys() == {*axes} and any(unit != ONE for unit in found.values())  # else coefficients may hold the patch size
     return tuple(found[axis] for axis in axes) if known else ()
 
 
 def factors_of(formula: Formula) -> dict[Formula, int]:
-    """The factors of a product with their exponents."""
+    """Map the factors of a product to their exponents."""
     found: dict[Formula, int] = {}
     for factor in formula.factors if isinstance(formula, Prod) else (formula,):
         base, exponent = (factor.base, factor.exponent) if isinstance(factor, Power) else (factor, 1)

@@ -1,7 +1,7 @@
-"""The lengths of latents: the keys of a batch, the layouts of a tensor, and the flat lists that trainers gather.
+"""Reads the lengths of latents from the tensors of a trainer's batch, or from flat lists of lengths.
 
-A trainer holds latents under one of ``KEYS``: packed, or as they come from the autoencoder, or with an axis of denoising steps.
-Vendored estimators hold the text of these functions (:mod:`symflops.emit.vendor.sizes`), so they import nothing, raise a
+A trainer stores latents under one of ``KEYS``: packed, in the autoencoder's layout, or with an axis of denoising steps.
+Vendored estimators copy the text of these functions (:mod:`symflops.emit.vendor.sizes`), so they import nothing, raise a
 plain ``ValueError``, and have lines of at most 120 characters.
 """
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 KEYS = ("image_latents", "audio_latents", "latents_clean", "all_latents")
-"""Keys of latents; the first that a batch has counts. ``all_latents`` has an axis of denoising steps after the batch."""
+"""Batch keys of latents; the first one present is used. ``all_latents`` has an axis of denoising steps after the batch."""
 
 CONDITION = "condition_image_latents"
-"""The key of an image to edit, packed as the latents are."""
+"""The batch key of an image to edit, packed like the latents."""
 
 PIPELINE_NAMES = {"encoder_hidden_states_image": "image_embeds", "image_context": "image_embeds"}
-"""What pipelines call an argument of their denoising model."""
+"""Argument of a denoising model -> its name in pipelines."""
 
 
 def latent_lengths(data: Any, keys: Sequence[str], form: Sequence[Any], others: Sequence[Any] = ()) -> list[int]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def batch_of(program: Program | Stored, arguments: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The batch that a model gets with ``arguments``: per stream one entry per item. Streams without inputs are left out.
+    """Reconstruct a batch from a model's ``arguments``: per stream with inputs, one entry per item.
 
     Raises:
         BatchError: a shape does not fit its layout, or two inputs differ in a length.
@@ -43,7 +43,7 @@ def batch_of(program: Program | Stored, arguments: Mapping[str, Any]) -> dict[st
 
 
 def _items(program: Program | Stored, arguments: Mapping[str, Any], samples: int) -> dict[str, Items]:
-    """The lengths of each item, per index set of the inputs that are given."""
+    """Measure the lengths of each item, per index set, from the given inputs."""
     streams = {stream.name: stream for stream in program.streams}
     variables = {name for stream in program.streams for name in stream.variables}
     found: dict[str, Items] = {}
@@ -56,7 +56,7 @@ def _items(program: Program | Stored, arguments: Mapping[str, Any], samples: int
 
 
 def sets_of(program: Program | Stored) -> dict[str, tuple[tuple[str, tuple[str, ...], int], ...]]:
-    """The streams that a batch gives, per index set: name, axes, and the length of a stream that is left out."""
+    """Group the streams of a batch by index set, each as (name, axes, default length if omitted)."""
     found: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {}
     for stream in program.streams:
         if stream.given:
@@ -65,9 +65,9 @@ def sets_of(program: Program | Stored) -> dict[str, tuple[tuple[str, tuple[str, 
 
 
 def implied_streams(program: Program | Stored) -> Iterator[tuple[str, list[Any]]]:
-    """The streams whose work is not counted if a batch leaves them out, each with the conditions of its inputs.
+    """Optional streams that cost nothing if a batch omits them, each with its inputs' conditions.
 
-    A stream with a length of its own when it is left out is not among them, unless it alone has the items of its index set.
+    A stream with a default length is excluded, unless it is the only stream of its index set.
     """
     for stream in program.streams:
         alone = not any(other.given for other in program.streams if other.items == stream.items and other is not stream)
@@ -76,9 +76,9 @@ def implied_streams(program: Program | Stored) -> Iterator[tuple[str, list[Any]]
 
 
 def inputs_of(program: Stored, value: Callable[[int], int]) -> dict[str, tuple[str, str, int | None]]:
-    """The arguments whose shapes hold lengths: stream or index set, layout and width, a formula that ``value`` evaluates.
+    """Map each argument whose shape holds lengths to (stream or index set, layout, evaluated width).
 
-    A layout is one word per dimension, or ``values:`` and the columns of one row per item.
+    A layout has one word per dimension, or is ``values:`` and the column names of an argument with one row per item.
     """
     streams = {stream.name for stream in program.streams if stream.given}
     variables = {name for stream in program.streams for name in stream.variables}
@@ -119,10 +119,10 @@ def shape_of(given: Any) -> tuple[int, ...]:
 
 
 def lengths_of(given: Any) -> tuple[int, ...]:
-    """Whole numbers from 0 on.
+    """Convert to a tuple of non-negative integers.
 
     Raises:
-        BatchError: one of them is not.
+        BatchError: an entry is negative or no integer.
     """
     try:
         lengths = tuple(length.__index__() for length in given)
@@ -134,7 +134,7 @@ def lengths_of(given: Any) -> tuple[int, ...]:
 
 
 def measure(info: InputInfo | Input, layout: AnyLayout, given: Any, samples: int) -> Items:
-    """The lengths that one argument has, per item of its index set."""
+    """Measure the lengths of one argument, as one dict per item of its index set."""
     axes = layout.axes
     if layout.values:
         given = given.get("value") if isinstance(given, dict) else given
@@ -151,16 +151,16 @@ def measure(info: InputInfo | Input, layout: AnyLayout, given: Any, samples: int
 
 
 def count_in(axes: Sequence[str], shape: Sequence[int], samples: int) -> int:
-    """The number of items in an argument: its axis ``b``, all samples if its first axis holds blocks of each, else 1."""
+    """Number of items in an argument: the size of axis ``b``, ``samples`` for blocks per sample, else 1."""
     if "b" in axes:
         return shape[axes.index("b")] if len(shape) > axes.index("b") else 1
     return samples if "b" in "".join(axes[:1]) else 1
 
 
 def dimensions(name: str, axes: Sequence[str], shape: Sequence[int], items: int) -> Iterator[tuple[str, int]]:
-    """Axis names with their lengths. ``b*r`` holds ``r`` blocks per item; ``t=1`` is 1 if the axis is missing.
+    """Match a shape to a layout: pairs of axis name and length.
 
-    ``1*r`` is a second axis as long as ``r``.
+    ``b*r`` holds ``r`` blocks per item; ``t=1`` defaults to 1; ``1*r`` is a second axis as long as ``r``.
     """
     required = [axis for axis in axes if "=" not in axis]
     if not len(required) <= len(shape) <= len(axes):
@@ -185,7 +185,7 @@ def dimensions(name: str, axes: Sequence[str], shape: Sequence[int], items: int)
 
 
 def merge(items: Items, measured: Items, name: str, variables: set[str]) -> None:
-    """Add the lengths of one more argument to each item, in place; two arguments must agree on a batch variable."""
+    """Merge the lengths of another argument into each item, in place; batch variables must agree."""
     if not items:
         items.extend(dict(item) for item in measured)
         return

@@ -1,4 +1,4 @@
-"""Functions of lengths as polynomials in the length that varies, under recorded assumptions.
+"""Expands functions of lengths to polynomials in one varying length, and records the assumptions this needs.
 
 ``min(x, W)`` is ``W`` in longer sequences and ``x`` in shorter ones; ``x // c`` is ``x / c`` if ``c`` divides ``x``.
 """
@@ -18,7 +18,7 @@ LONG, SHORT = "long", "short"
 
 
 class NotPolynomialError(Exception):
-    """The function is no polynomial under any assumption."""
+    """The function is not a polynomial under any assumption."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A length that varies, as ``letter``, while all others are fixed.
+    """The length that varies, called ``letter``, while all others are fixed.
 
-    ``kind`` is ``axis`` (one variable), ``tokens`` (the product of ``axes``, what the axes of a stream become in the model) or
-    ``equal`` (several streams of one length).
+    ``kind`` is ``axis`` (one variable), ``tokens`` (the product of ``axes``, a stream's axes inside the model) or ``equal``
+    (several streams of equal length).
     """
 
     items: str
@@ -48,17 +48,17 @@ class Unknown:
 
 @dataclass(slots=True)
 class Lengths:
-    """Expands formulas of lengths.
+    """Expands formulas of lengths to polynomials.
 
     Attributes:
         varying: the letters that vary.
         reach: whether sequences are ``long`` or ``short`` against bounds.
         writer: writes polynomials as formulas.
-        stands: formulas in place of letters.
-        assumed: what had to be assumed so far.
-        bounded: whether a bound mattered so far, so that ``reach`` makes a difference.
-        given: brackets that are 1, since a sequence beyond a bound belongs to a model that has one.
-        products: products whose axes stay atoms.
+        stands: formulas to substitute for letters.
+        assumed: the assumptions made so far.
+        bounded: whether a bound was met so far, so that ``reach`` affects the result.
+        given: ``given`` brackets that equal 1, because a sequence longer than a bound implies that the bound exists.
+        products: products whose axes are kept as atoms.
         known: cache of expanded atoms.
     """
 
@@ -73,15 +73,15 @@ class Lengths:
     known: dict[Formula, Poly] = field(default_factory=dict)
 
     def of(self, formula: Formula) -> Poly:
-        """``formula`` multiplied out.
+        """Expand ``formula``.
 
         Raises:
-            NotPolynomialError: it is no polynomial of what varies.
+            NotPolynomialError: it is not a polynomial of the varying letters.
         """
         return expanded(formula, self.rule)
 
     def rule(self, formula: Formula) -> Poly | None:
-        """The polynomial of an atom; None if it stays an atom."""
+        """Expand an atom to a polynomial; None if it stays an atom."""
         if self.axis(formula):
             return None
         if isinstance(formula, Sym):
@@ -97,7 +97,7 @@ class Lengths:
         return any(formula in product.axes for product in self.products)
 
     def touched(self, formula: Formula) -> bool:
-        """Whether a formula contains a letter that varies or has a formula in its place."""
+        """Whether a formula contains a letter that varies or is substituted."""
         return any(name in self.varying or name in self.stands for name in symbols(formula))
 
     def varies(self, poly: Poly) -> bool:
@@ -109,7 +109,7 @@ class Lengths:
         return any(name in self.varying for name in symbols(atom))
 
     def settled(self, formula: Apply | Bracket | TallyOf) -> Poly:
-        """An atom as a polynomial."""
+        """Expand a function, condition or tally to a polynomial."""
         if isinstance(formula, TallyOf):
             raise NotPolynomialError
         arguments = [self.of(argument) for argument in formula.arguments]
@@ -132,12 +132,12 @@ class Lengths:
         raise NotPolynomialError
 
     def parted(self, poly: Poly) -> tuple[Poly, Poly]:
-        """A sum as (varying part, fixed part)."""
+        """Split a sum into (varying part, fixed part)."""
         free = {chosen: factor for chosen, factor in poly.terms.items() if any(self.letters(atom) for atom, _ in chosen)}
         return Poly(free), Poly({chosen: factor for chosen, factor in poly.terms.items() if chosen not in free})
 
     def rounded(self, function: str, above: Poly, below: Poly) -> Poly:
-        """A rounded quotient or remainder, if the divisor divides the varying part."""
+        """Expand a rounded quotient or remainder, assuming that the divisor divides the varying part."""
         if self.varies(below):
             raise NotPolynomialError
         free, rest = self.parted(above)
@@ -146,7 +146,7 @@ class Lengths:
         return left if function == "mod" else divided(free, below, self.writer) + left
 
     def of_constants(self, function: str, above: Poly, below: Poly) -> Poly:
-        """A rounded quotient or remainder in which nothing varies."""
+        """Rounded quotient or remainder of two fixed polynomials."""
         if not above:
             return Poly({})
         one, two = (poly.number for poly in (above, below))
@@ -157,7 +157,7 @@ class Lengths:
         return Poly.atom(Apply(function, (self.writer.plain(above), self.writer.plain(below))))
 
     def extreme(self, function: str, arguments: list[Poly]) -> Poly:
-        """The minimum or maximum of a length that varies and bounds that do not."""
+        """Expand the minimum or maximum of one varying length and fixed bounds, according to ``reach``."""
         arguments = list(dict.fromkeys(arguments))
         free, fixed = [poly for poly in arguments if self.varies(poly)], [poly for poly in arguments if not self.varies(poly)]
         if len(free) > 1:
@@ -175,7 +175,7 @@ class Lengths:
         return bound if (function == "min") == (self.reach == LONG) else free[0]
 
     def excess(self, inner: Poly) -> Poly:
-        """``max(0, inner)``; of ``x - 1`` there is always at least one item."""
+        """Expand ``max(0, inner)``; ``x - 1`` assumes that ``x`` is at least 1."""
         free, rest = self.parted(inner)
         found = free.sign, rest.sign
         if 0 in found and rest:
@@ -191,7 +191,7 @@ class Lengths:
         return inner if long == (found[0] > 0) else Poly({})
 
     def bracket(self, kind: str, arguments: list[Poly]) -> Poly:
-        """A condition on a length."""
+        """Decide a condition on a varying length by assumption: 1 or 0."""
         if kind == "equal" and all(map(self.varies, arguments)):
             self.assume("equal", *arguments)
             return Poly.constant(1)
@@ -205,7 +205,7 @@ class Lengths:
         raise NotPolynomialError
 
     def assume(self, relation: str, left: Poly, right: Poly) -> None:
-        """Record an assumption without fractions (``h`` is a multiple of 4, not ``h / 2`` of 2), unless it always holds."""
+        """Record an assumption without fractions (4 divides ``h``, not 2 ``h / 2``), unless it always holds."""
         if relation == "multiple" and len(left.terms) == 1:
             ((monomial, factor),) = left.terms.items()
             under = frozenset((atom, -exponent) for atom, exponent in monomial if exponent < 0)
@@ -217,7 +217,7 @@ class Lengths:
         self.assumed.setdefault(Assumption(relation, self.writer.plain(left), self.writer.plain(right)))
 
     def assumptions(self) -> tuple[Assumption, ...]:
-        """The assumptions, without those that follow from others."""
+        """The recorded assumptions without those implied by others."""
         return tuple(one for one in self.assumed if not any(other is not one and follows(one, other) for other in self.assumed))
 
 
@@ -230,7 +230,7 @@ def follows(one: Assumption, other: Assumption) -> bool:
 
 
 def divided(above: Poly, below: Poly, writer: Writer) -> Poly:
-    """An exact quotient."""
+    """Quotient of two polynomials, assuming exact division."""
     if len(below.terms) == 1:
         ((monomial, factor),) = below.terms.items()
         return above.over(monomial, factor)

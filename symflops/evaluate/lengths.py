@@ -33,7 +33,7 @@ class Lengths:
 
 
 def same(count: int, *axes: int, padded: Sequence[int] | None = None) -> Lengths:
-    """``count`` items of one size, as a dense batch (batch, length) has them.
+    """Lengths of ``count`` items of equal size, as in a dense batch (batch, length).
 
     Raises:
         LengthError: a number is negative.
@@ -54,7 +54,7 @@ def of_cu_seqlens(cu: Any, unpadded: Any = None, valid: int | None = None) -> Le
         valid: the number of boundaries that count, if the host knows it; otherwise the first smaller value ends the pack.
 
     Raises:
-        LengthError: there is no boundary, or the two have different numbers.
+        LengthError: there is no boundary, or the numbers of padded and unpadded sub-sequences differ.
     """
     rows = rows_of(cu)
     if rows.shape[1] == 0:
@@ -69,7 +69,7 @@ def of_cu_seqlens(cu: Any, unpadded: Any = None, valid: int | None = None) -> Le
 
 
 def marked(lengths: Any, mark: Any, padded: Any = None) -> Lengths:
-    """The sub-sequences of packs, from arrays of one row per pack: on the host without fillers, and without equal padding."""
+    """Flatten arrays with one row per pack into lengths; on the host, drops fillers and equal padding."""
     if mark is not None and not hasattr(mark, "unsqueeze"):
         lengths, padded, mark = lengths[mark], None if padded is None else padded[mark], None
     if not (padded is None or hasattr(padded, "unsqueeze") or (padded != lengths).any()):
@@ -80,7 +80,7 @@ def marked(lengths: Any, mark: Any, padded: Any = None) -> Lengths:
 
 
 def of_mask(mask: Any) -> Lengths:
-    """The samples of an attention mask of shape (samples, positions): real lengths count the entries that are not 0.
+    """Lengths of the samples in an attention mask (samples, positions): non-zero entries per row.
 
     Raises:
         LengthError: it has another number of dimensions.
@@ -102,7 +102,7 @@ def of_mask(mask: Any) -> Lengths:
 
 
 def of_position_ids(positions: Any) -> Lengths:
-    """The sequences of a batch without padding; a sequence starts where an id does not follow the id before it.
+    """Lengths of packed sequences from position ids; a sequence starts where ids are not consecutive.
 
     Args:
         positions: ids of shape (positions) or (rows, positions).
@@ -126,7 +126,7 @@ def of_position_ids(positions: Any) -> Lengths:
 
 
 def _between_starts(rows: Any) -> Lengths:
-    """The sequences in an array of position ids; on a device, fillers follow them up to the number of positions."""
+    """Lengths of sequences in an array of position ids; on a device, followed by fillers."""
     later = rows[:, 1:] != rows[:, :-1] + 1
     if not hasattr(rows, "scatter_add"):
         numpy = numpy_here()
@@ -141,7 +141,7 @@ def _between_starts(rows: Any) -> Lengths:
 
 
 def of_nested(nested: Any) -> Lengths:
-    """The items of a nested tensor along its ragged dimension.
+    """Lengths of a nested tensor's items along its ragged dimension.
 
     Raises:
         LengthError: it is not a jagged nested tensor.
@@ -160,10 +160,10 @@ def of_nested(nested: Any) -> Lengths:
 
 
 def of_rows(rows: Any, axes: int) -> Lengths:
-    """Items with one row each of ``axes`` lengths, as image_grid_thw has frames, height and width in patches.
+    """Lengths of items in rows of ``axes`` lengths, e.g. image_grid_thw (frames, height, width).
 
     Raises:
-        LengthError: rows of another width.
+        LengthError: a row has another number of lengths.
     """
     if hasattr(rows, "dtype"):
         if rows.shape[0] and (len(rows.shape) != 2 or rows.shape[1] != axes):
@@ -177,7 +177,7 @@ def of_rows(rows: Any, axes: int) -> Lengths:
 
 
 def joined(parts: Sequence[Lengths]) -> Lengths:
-    """The items of several streams in a row, without padding and fillers."""
+    """Concatenate the items of several :class:`Lengths`, without padding and fillers."""
     if len(parts) == 1:
         return parts[0]
     axes = zip(*([_spread(column, part.count) for column in part.axes] for part in parts), strict=True)
@@ -200,10 +200,10 @@ def _joined(columns: Sequence[Any]) -> Any:
 
 
 def of_any(given: Any, axes: Sequence[str], name: str) -> Lengths:
-    """The lengths of a stream with these ``axes``, from :class:`Lengths` or from anything that ``Estimator.moments`` takes.
+    """Lengths of a stream with ``axes``, from :class:`Lengths` or any input of ``Estimator.moments``.
 
     Raises:
-        LengthError: it is of another form.
+        LengthError: the input has another form.
     """
     if isinstance(given, Lengths):
         if len(given.axes) != (len(axes) or 1):
@@ -222,7 +222,7 @@ def of_any(given: Any, axes: Sequence[str], name: str) -> Lengths:
 
 
 def _of_sides(given: Mapping[str, Any], axes: Sequence[str], name: str) -> Lengths:
-    """The lengths under ``lengths`` with those under ``padded``."""
+    """Read a dict with the keys ``lengths`` and ``padded``."""
     if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
         raise LengthError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
     if any(isinstance(side, dict) for side in given.values()):
@@ -234,7 +234,7 @@ def _of_sides(given: Mapping[str, Any], axes: Sequence[str], name: str) -> Lengt
 
 
 def _of_array(given: Any, axes: Sequence[str], name: str) -> Lengths:
-    """The lengths in an array of one row per item, or of one number if the stream has one axis."""
+    """Read an array with one row per item, or with one number per item for a stream with one axis."""
     shape, count = tuple(given.shape), len(axes)
     if shape[1:] != ((count,) if count > 1 else ()):
         raise LengthError(f"'{name}' must have {wanted(axes)} per item, which an array of shape {shape} does not have")
@@ -243,7 +243,7 @@ def _of_array(given: Any, axes: Sequence[str], name: str) -> Lengths:
 
 
 def _of_entries(given: Any, axes: Sequence[str], name: str) -> Lengths:
-    """The lengths in a sequence of one entry per item, each a number or a row of numbers."""
+    """Read a sequence with one entry per item, each a number or a row of numbers."""
     rows = [tuple(entry) if len(axes) > 1 and hasattr(entry, "__len__") else (entry,) for entry in given]
     for place, (row, entry) in enumerate(zip(rows, given, strict=True)):
         if len(row) != len(axes) or not all(_is_integer(length) and length >= 0 for length in row):
@@ -252,7 +252,7 @@ def _of_entries(given: Any, axes: Sequence[str], name: str) -> Lengths:
 
 
 def listed_lengths(entry: Lengths) -> Any:
-    """Real lengths as a list with one entry per item, without fillers; waits for a device."""
+    """List the real lengths, one entry per item, without fillers; synchronises with a device."""
     mark = [1] * entry.count if entry.real is None else [int(value) for value in entry.real]
     rows = [[column] * entry.count if isinstance(column, int) else [int(value) for value in column] for column in entry.axes]
     kept = [row for row, real in zip(zip(*rows, strict=True), mark, strict=True) if real]
@@ -260,14 +260,14 @@ def listed_lengths(entry: Lengths) -> Any:
 
 
 def entry_of(entry: Lengths) -> Any:
-    """A stream of a batch, as ``moments`` takes it: real lengths, and padded ones if they differ; waits for a device."""
+    """Convert to an argument of ``moments``: real (and other padded) lengths; synchronises with a device."""
     if entry.padded is None:
         return listed_lengths(entry)
     return {"lengths": listed_lengths(entry), "padded": listed_lengths(Lengths(entry.padded, entry.count, None, entry.real))}
 
 
 def _is_integer(value: Any) -> bool:
-    """Whether a value is an integer: of Python, of numpy, or a tensor with one."""
+    """Whether a value is a Python or numpy integer, or a tensor with a single integer."""
     try:
         return not isinstance(value, bool) and "bool" not in str(getattr(value, "dtype", "")) and value.__index__() is not None
     except (AttributeError, TypeError):

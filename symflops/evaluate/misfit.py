@@ -1,4 +1,4 @@
-"""Tells the user of a spec, not its author, that the fields of a config make no structure together."""
+"""Turns findings in a spec that a config causes into a message about the config's fields."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from symflops.ir.spec import Spec
 from symflops.support.findings import SpecError
 
 MOST_FIELDS = 40
-"""So many fields are left out of a config in turn, to find the one that does not fit."""
+"""The largest number of fields to remove in turn in search of the one that does not fit."""
 
 
 @contextmanager
 def about_config(spec: Spec, config: Any, derives: Callable[[Mapping[str, Any]], object]) -> Iterator[None]:
-    """Turn the findings in a spec that a config alone causes into a message about the fields of the config.
+    """Context manager that re-raises findings caused by the config alone as an error about the config.
 
     Raises:
-        ConfigError: in place of a :class:`SpecError` whose places are all in the spec, if ``derives`` takes an empty config.
+        ConfigError: replaces a :class:`SpecError` located in the spec if ``derives`` accepts the config without its sizes.
     """
     try:
         yield
@@ -35,7 +35,7 @@ def about_config(spec: Spec, config: Any, derives: Callable[[Mapping[str, Any]],
 
 
 def misfit(spec: Spec, config: Mapping[str, Any], error: SpecError, derives: Callable[[Mapping[str, Any]], object]) -> str:
-    """Why a config has no structure: the fields without which it would have one, and what is wrong with them."""
+    """Message that names the fields whose removal makes the config valid, and the first finding."""
     present = [size for size in spec.sizes if size.keys and look_up(config, size.keys) is not None][:MOST_FIELDS]
     guilty = [size for size in present if fits(derives, without(config, [size]))]
     told = " and ".join(f"'{size.keys[0]}' is {look_up(config, size.keys)!r:.80}" for size in guilty[:3])
@@ -46,7 +46,7 @@ def misfit(spec: Spec, config: Mapping[str, Any], error: SpecError, derives: Cal
 
 
 def fits(derives: Callable[[Mapping[str, Any]], object], config: Mapping[str, Any]) -> bool:
-    """Whether a config has a structure."""
+    """Whether a structure can be derived for a config."""
     try:
         derives(config)
     except (SpecError, ConfigError):
@@ -55,7 +55,7 @@ def fits(derives: Callable[[Mapping[str, Any]], object], config: Mapping[str, An
 
 
 def without(config: Mapping[str, Any], sizes: Sequence[Any]) -> dict[str, Any]:
-    """A config without the fields of some sizes."""
+    """Copy of a config without the fields of ``sizes``."""
     found = deepcopy(dict(config))
     for *outer, last in (key.split(".") for size in sizes for key in size.keys):
         inner = look_up(found, [".".join(outer)]) if outer else found

@@ -1,4 +1,4 @@
-"""The work of a model as a tree of modules: what each holds and costs, with everything below it. And what notebooks show."""
+"""Tree of modules with cumulative parameters and FLOPs, and its tables in Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHOLE = "total"
 
 
 class Module:
-    """One node of the tree: a module, its place and name, and what it and everything below it holds and costs."""
+    """Node of the tree: a module's path and name, and the parameters and FLOPs of its subtree."""
 
     __slots__ = ("backward", "children", "forward", "name", "parameters", "path", "recomputed")
 
@@ -28,11 +28,11 @@ class Module:
 
     @property
     def total(self) -> int:
-        """Forward and backward."""
+        """FLOPs of the forward and backward pass."""
         return self.forward + self.backward
 
     def add_up(self) -> None:
-        """Add what everything below holds and costs to each node, which has only its own."""
+        """Add the figures of all descendants to each node; call once, while nodes hold only their own."""
         for child in self.children.values():
             child.add_up()
             self.parameters += child.parameters
@@ -41,21 +41,21 @@ class Module:
             self.recomputed += child.recomputed
 
     def child(self, name: str) -> Module:
-        """The module ``name`` in this one."""
+        """The child ``name``, created if missing."""
         if name not in self.children:
             self.children[name] = Module(f"{self.path}.{name}" if self.path else name, name)
         return self.children[name]
 
 
 def tree_of(estimator: Any, m: Moments) -> Module:
-    """The modules of a model with the work of a batch, in a tree."""
+    """Build the module tree of a model with the FLOPs of a batch."""
     root = _filled(estimator, m, lambda root, path: [node_at(root, path)])
     root.add_up()
     return root
 
 
 def largest(estimator: Any, m: Moments, most: int) -> Module:
-    """The ``most`` modules that do most work themselves, without that of the modules in them, below one root."""
+    """Root whose children are the ``most`` modules with the largest own FLOPs, descendants excluded."""
     root = _filled(estimator, m, lambda root, path: [root, root.child(path)])
     found = sorted((node for node in root.children.values() if node.total), key=lambda node: -node.total)
     root.children = {node.name: node for node in found[:most]}
@@ -77,7 +77,7 @@ def _filled(estimator: Any, m: Moments, nodes: Callable[[Module, str], list[Modu
 
 
 def node_at(root: Module, path: str) -> Module:
-    """The node of ``path``; an index of a repeat belongs to the name before it."""
+    """The node at ``path``, created if missing; the index ``*`` of a repeat is part of the name before it."""
     words: list[str] = []
     for word in path.split(".") if path else []:
         if word == "*" and words:
@@ -90,7 +90,7 @@ def node_at(root: Module, path: str) -> Module:
 
 
 def rows_of(node: Module, whole: int, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """A row per module, outer ones before those in them; shares are of ``whole``."""
+    """Rows of a table, one per module in preorder; shares are relative to ``whole``."""
     yield {
         "module": node.path or WHOLE,
         "name": node.name,
@@ -107,7 +107,7 @@ def rows_of(node: Module, whole: int, depth: int = 0) -> Iterator[dict[str, Any]
 
 
 def markdown_of(estimator: Any) -> str:
-    """The coefficients of an estimator, a row per moment."""
+    """Markdown table of an estimator's coefficients, one row per moment."""
     trained = "all" if estimator.trainable_parameters == estimator.parameters else f"{estimator.trainable_parameters:,}"
     head = f"**{estimator.name}**, regime `{estimator.regime}`, convention `{estimator.convention}`: "
     head += f"{estimator.parameters:,} parameters, of which {trained} train."
@@ -120,7 +120,7 @@ def markdown_of(estimator: Any) -> str:
 
 
 def html_table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table as HTML, the first column to the left; every text is escaped."""
+    """HTML table with a left-aligned first column; escapes every text."""
     from html import escape
 
     def line(cells: Sequence[str], tag: str) -> str:

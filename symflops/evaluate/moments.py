@@ -1,4 +1,4 @@
-"""What an estimator returns: the moments of a batch, the FLOPs of a module, figures per token, and the cost of each item."""
+"""Results of an estimator: moments of a batch, FLOPs of a module, figures per token, and costs per item."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Record:
-    """Compares and hashes by the values of its slots; a dataclass would cost an estimate its import."""
+    """Base class that compares and hashes by its slots; avoids the import time of dataclasses."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -58,7 +58,7 @@ class Moments(_Record):
 
     @property
     def padded(self) -> Moments | None:
-        """The moments of padded lengths; None if they are those of real ones."""
+        """The moments over padded lengths; None if they equal those over real lengths."""
         if self.padded_values == self.values:
             return None
         return Moments(self.names, self.padded_values, self.padded_values, self.whole, self.always)
@@ -87,10 +87,10 @@ class Moments(_Record):
         return f"Moments({', '.join(f'{name}={value}' for name, value in self.as_dict().items())})"
 
     def named(self, names: tuple[str, ...], model: str) -> Moments:
-        """The moments of these names, in their order.
+        """Select moments by name, in the order of ``names``.
 
         Raises:
-            BatchError: one is not there.
+            BatchError: a name is missing.
         """
         missing = [name for name in names if name not in self.names]
         if missing:
@@ -100,11 +100,11 @@ class Moments(_Record):
         return Moments(names, values, padded, self.whole, self.always)
 
     def as_dict(self) -> dict[str, int]:
-        """The moments by name."""
+        """Map moment names to values."""
         return dict(zip(self.names, self.values, strict=True))
 
     def sums(self) -> dict[str, int]:
-        """The moments of real and of padded lengths by name, as closed forms call them: ``x`` and ``x_padded``."""
+        """Map names in closed forms to values: ``x`` for real lengths, ``x_padded`` for padded ones."""
         padded = zip(self.names, self.padded_values, strict=True)
         return {padded_name(name): value for name, value in padded if name not in self.always} | self.as_dict()
 
@@ -119,7 +119,7 @@ class Flops(_Record):
 
     @property
     def total(self) -> int:
-        """Forward and backward."""
+        """FLOPs of the forward and backward pass."""
         return self.forward + self.backward
 
     def __repr__(self) -> str:
@@ -127,7 +127,7 @@ class Flops(_Record):
 
 
 def summed(parts: Iterable[tuple[K, Any]]) -> dict[K, Any]:
-    """The sum of the values of each key."""
+    """Sum values by key."""
     found: dict[K, Any] = {}
     for key, value in parts:
         found[key] = found.get(key, 0) + value
@@ -135,7 +135,7 @@ def summed(parts: Iterable[tuple[K, Any]]) -> dict[K, Any]:
 
 
 def whole_total(value: Any) -> int:
-    """A total as an integer; nothing that is negative or no number leaves an estimator."""
+    """Convert a total to an int; raises SymflopsError if it is negative, fractional or not a number."""
     if getattr(value, "denominator", 1) != 1:
         raise SymflopsError("a length does not divide as the model divides it, or the convention counts parts of a FLOP")
     if not value >= 0 or value != int(value):
@@ -144,14 +144,14 @@ def whole_total(value: Any) -> int:
 
 
 def whole_if_possible(value: Any) -> Any:
-    """A number as an int where it is whole."""
+    """Convert a number to an int if it is whole."""
     return int(value) if getattr(value, "denominator", 0) == 1 else value
 
 
 def active_of(stored: Stored, regime: str, sizes: Mapping[str, Any]) -> int | None:
-    """Elements of the parameters that one token goes through: of routed experts, those that it is routed to.
+    """Number of parameters that one token activates; of routed experts, only those it is routed to.
 
-    None if the program was stored before it said so.
+    None if the program was stored in an older format without this figure.
     """
     formula = stored.regimes[regime].get("active")
     return None if formula is None else int(stored.formulas.settled(formula, sizes))
@@ -163,9 +163,9 @@ def per_token(total: int, tokens: int | None) -> int | None:
 
 
 def tokens_of(stored: Stored, regime: str, sizes: Mapping[str, Any], m: Moments) -> int | None:
-    """The tokens of a batch, without padding: the queries of the model's first attention outside of towers.
+    """Number of unpadded tokens of a batch: the queries of the model's first attention outside towers.
 
-    None if no stream varies with the batch, or the convention counts nothing that runs over them.
+    None if no stream varies with the batch, or if the convention does not count the moments needed.
     """
     terms, values = stored.regimes[regime].get("tokens", ()), m.as_dict()
     names = [stored.moments[position]["name"] for position, _ in terms]
@@ -176,7 +176,7 @@ def tokens_of(stored: Stored, regime: str, sizes: Mapping[str, Any], m: Moments)
 
 
 def item_costs(batches: Batches, found: Columns, padded: bool, costs: Sequence[Any]) -> dict[str, Any]:
-    """What each item costs, per index set, as ``costs`` says per moment: lists of ints, or integer arrays for arrays.
+    """Cost of each item per index set, given ``costs`` per moment: int lists, or arrays for arrays.
 
     Raises:
         BatchError: as :meth:`symflops.evaluate.batch_moments.Batches.moments`.
@@ -197,7 +197,7 @@ def item_costs(batches: Batches, found: Columns, padded: bool, costs: Sequence[A
 
 
 def costs_on(batches: Batches, columns: Sequence[Any], found: Columns, costs: Sequence[Any]) -> dict[str, Any]:
-    """What each item of one side costs."""
+    """Cost of each item per index set over one side (real or padded) of a batch."""
     if batches.inner or batches.conditions:
         batches.check(columns, found.padded)
     if any(hasattr(column, "dtype") or len(column) >= MANY for column in columns) and "numpy" in sys.modules:
@@ -206,7 +206,7 @@ def costs_on(batches: Batches, columns: Sequence[Any], found: Columns, costs: Se
         try:
             return vectors.per_item(batches.terms, batches.rests, batches.sets, batches.moment_sets, columns, costs)
         except ConfigError:
-            pass  # as in Batches.summed
+            pass  # a divisor is 0: raised below if an item uses it
         except ValueError as error:
             raise BatchError(str(error)) from None
     made: dict[str, Any] = {}

@@ -11,9 +11,9 @@ NUMBER = re.compile(r"\d+")
 
 
 def merged_names(names: Sequence[str], alike: Sequence[Hashable] = ()) -> list[tuple[str, tuple[int, ...]]]:
-    """Merged names, each with the positions of its names, in order of the first; only names equal in ``alike`` merge.
+    """Merge names that differ only in numbers and are equal in ``alike``: (merged name, positions).
 
-    >>> folded(["a.0.x", "b", "a.1.x"])
+    >>> merged_names(["a.0.x", "b", "a.1.x"])
     [('a.{0,1}.x', (0, 2)), ('b', (1,))]
     """
     groups: dict[Hashable, dict[tuple[int, ...], int]] = {}
@@ -33,7 +33,7 @@ def merged_names(names: Sequence[str], alike: Sequence[Hashable] = ()) -> list[t
 
 
 def _blocks(group: dict[tuple[int, ...], int]) -> list[dict[tuple[int, ...], int]]:
-    """The group in blocks that each contain all combinations of some numbers."""
+    """Split a group into blocks that are full Cartesian products of numbers."""
     columns = [set(column) for column in zip(*group, strict=True)]
     if prod(map(len, columns)) == len(group):
         return [group]
@@ -45,7 +45,7 @@ def _blocks(group: dict[tuple[int, ...], int]) -> list[dict[tuple[int, ...], int
 
 
 def _joined(blocks: list[dict[tuple[int, ...], int]], column: int) -> list[dict[tuple[int, ...], int]]:
-    """The blocks, merged where they differ only in the number at ``column``."""
+    """Merge blocks that differ only in the number at ``column``."""
     found: dict[Hashable, dict[tuple[int, ...], int]] = {}
     for block in blocks:
         rest = frozenset(numbers[:column] + numbers[column + 1 :] for numbers in block)
@@ -54,13 +54,13 @@ def _joined(blocks: list[dict[tuple[int, ...], int]], column: int) -> list[dict[
 
 
 def _pattern(name: str, numbers: list[tuple[int, ...]]) -> str:
-    """A name with the set of numbers in each place."""
+    """Replace each number in a name by the set of its values."""
     columns = iter([sorted(set(column)) for column in zip(*numbers, strict=True)])
     return NUMBER.sub(lambda _: _numbers(next(columns)), name)
 
 
 def _numbers(values: list[int]) -> str:
-    """``3``, ``{0,2}``, or ``{0-3}`` for three or more consecutive numbers."""
+    """Format numbers as ``3``, ``{0,2}``, or ``{0-3}`` for three or more consecutive ones."""
     if len(values) == 1:
         return str(values[0])
     if len(values) > 2 and values[-1] - values[0] == len(values) - 1:
@@ -69,11 +69,11 @@ def _numbers(values: list[int]) -> str:
 
 
 FEWEST = 4
-"""Rows that a numbered block has at least, to be a heading of its own below its repeat."""
+"""The fewest rows for which a numbered block gets its own heading."""
 
 
 def blocks(paths: Sequence[str]) -> list[tuple[str, str]]:
-    """Each path as (block, name within it): a repeat, else the longest numbered path that at least ``FEWEST`` share.
+    """Split paths into (block, name); a block is a repeat or the longest prefix of ``FEWEST`` paths.
 
     >>> blocks(["layers.*.mlp.up", "down.0.conv", "down.0.norm.{a,b}", *(f"down.0.attn.1.{name}" for name in "qkvo")])[1:4]
     [('down.0', 'conv'), ('down.0', 'norm.{a,b}'), ('down.0.attn.1', 'q')]
@@ -89,7 +89,7 @@ def blocks(paths: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def levels(path: str) -> list[str]:
-    """The beginnings of a path that end with a number or a set of numbers, shortest first."""
+    """Prefixes of a path that end with a number or a set of numbers, shortest first."""
     words = path.split(".")
     return [".".join(words[:end]) for end in range(1, len(words)) if re.fullmatch(r"\d+|\{[\d,-]+\}", words[end - 1])]
 
@@ -98,7 +98,7 @@ Folded = list[tuple[str, tuple[int, ...]]]
 
 
 def shared(found: Folded, alike: Sequence[Hashable]) -> Folded:
-    """Folded names (:func:`folded`), merged where they differ in one word; only names equal in ``alike`` merge.
+    """Merge the names of :func:`merged_names` that differ in one word and are equal in ``alike``.
 
     >>> shared([("a.q.bias", (0,)), ("a.k.bias", (1,)), ("b", (2,))], "xxx")
     [('a.{q,k}.bias', (0, 1)), ('b', (2,))]
@@ -117,7 +117,7 @@ def shared(found: Folded, alike: Sequence[Hashable]) -> Folded:
 
 
 def _merged(group: Folded, back: int) -> tuple[str, tuple[int, ...]]:
-    """One name for several that differ in the word at ``back`` from the end, with all their positions."""
+    """Merge names that differ in word ``-back`` into one, with all positions."""
     if len(group) == 1:
         return group[0]
     words = group[0][0].split(".")

@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 
 
 def instances_of(program: Program | Mapping[str, Any] | Stored, sizes: Mapping[str, Any]) -> dict[str, Shape]:
-    """Every parameter that exists for these sizes, without adapters: its name with real indices -> its shape."""
+    """List every parameter for these sizes, without adapters: name with numeric indices -> shape."""
     stored = program if isinstance(program, Stored) else stored_of(program)
     rows = [stored.document["all_tensors"][position] for position in stored.document["tensors"]]
     found: dict[str, Shape] = {}
@@ -26,7 +26,7 @@ def instances_of(program: Program | Mapping[str, Any] | Stored, sizes: Mapping[s
 
 
 def trained_of(stored: Stored, regime: str, sizes: Mapping[str, Any]) -> dict[str, tuple[Shape, bool]]:
-    """Every parameter under a regime, adapters included: its name -> its shape, and whether it trains."""
+    """List every parameter under a regime, adapters included: name -> (shape, whether it trains)."""
     chosen = stored.regimes[regime]
     trains = chosen.get("trains") or [True] * len(chosen["tensors"])
     found: dict[str, tuple[Shape, bool]] = {}
@@ -37,7 +37,7 @@ def trained_of(stored: Stored, regime: str, sizes: Mapping[str, Any]) -> dict[st
 
 
 def copies(stored: Stored, row: Sequence[Any], sizes: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
-    """The copies of one row of the table of parameters: name and shape."""
+    """Expand one row of the parameter table into its copies: name and shape."""
     name, position, *own = row
     template, ranges = (own[0].get("template", [name]), own[0].get("ranges", [])) if own else ([name], [])
     shared, value = stored.document["shapes"][position], stored.formulas.settled
@@ -53,7 +53,7 @@ def copies(stored: Stored, row: Sequence[Any], sizes: Mapping[str, Any]) -> Iter
 def _indices(
     stored: Stored, runs: Sequence[tuple[str, list[Sequence[Any]]]], names: Mapping[str, Any]
 ) -> Iterator[Mapping[str, Any]]:
-    """``names`` with every combination of the indices, outermost first, each over the runs in which the parameter occurs."""
+    """Extend ``names`` by every combination of indices, outermost first, over the parameter's runs."""
     if not runs:
         yield names
         return
@@ -69,7 +69,7 @@ def _indices(
 def parameter_differences(
     expected: Mapping[str, Shape], instances: Mapping[str, Shape], aliases: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Parameters that are ``missing`` from a program, ``extra`` in it, or of a ``wrong`` shape (name, real, derived).
+    """Compare derived with real parameters: ``missing``, ``extra``, ``wrong`` (name, real and own shape).
 
     ``aliases`` maps every name of a real parameter to its first one. A second name of a claimed parameter is extra.
     """

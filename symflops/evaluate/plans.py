@@ -1,7 +1,7 @@
-"""Sums over many items, and the cost of each, as a short list of numpy's operations that runs over blocks of items.
+"""Compiles sums over many items, and costs per item, to a short list of numpy operations that run block by block.
 
-Blocks are small enough that what is made of them stays in the processor's cache. Bounds on lengths say how wide each column
-must be: 32 bits are half of the memory, and floats have the fastest inner products, exact below 2**53.
+Blocks are small enough for intermediate columns to stay in the processor's cache. Bounds on lengths determine the type of each
+column: 32 bits need half the memory, and floats have the fastest inner products, exact below 2**53.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from symflops.evaluate.columnwise import LIMIT
 from symflops.evaluate.exact import Column, Costs, Monomial, leaves, product_of, wide_sum
 
 ROW = 8192  # a longer inner product would take several threads
-SUMMED, PRICED = 6 * ROW, 8 * ROW  # items at once
+SUMMED, PRICED = 6 * ROW, 8 * ROW  # items per block
 EXACT, NARROW = 2**53, 2**31
 NOT_DIVIDED = "a length of the batch does not divide as the model divides it"
 _add = np.add.reduce
@@ -35,31 +35,31 @@ class Plan:
     """Operations over one block; each reads two slots and writes one.
 
     Args:
-        inputs: the number of columns of lengths, whose slots are the first; the next is for what the caller gives as ``out``.
-        block: the number of items at once.
-        narrow: whether columns are of 32 bits where these are wide enough.
+        inputs: the number of columns of lengths, which are the first slots; the next slot is the caller's ``out``.
+        block: the number of items per block.
+        narrow: whether to use 32-bit columns where they suffice.
     """
 
     def __init__(self, inputs: int, block: int, narrow: bool) -> None:
         self.inputs, self.block, self.narrow = inputs, block, narrow
-        self.slots: list[Any] = [None] * (inputs + 1)  # a number, a type to make, or value and type of a constant column
+        self.slots: list[Any] = [None] * (inputs + 1)  # a number, a type to allocate, or (value, type) of a constant column
         self.steps: list[tuple[Callable[..., Any], int, int, int]] = []
         self.made: dict[Any, int] = {}
         self.kinds: dict[int, Any] = {}
         self.rests: list[int] = []
 
     def new(self, content: Any) -> int:
-        """A slot."""
+        """Append a slot; returns its index."""
         self.slots.append(content)
         return len(self.slots) - 1
 
     def step(self, function: Callable[..., Any], one: int, two: int, out: int) -> int:
-        """Add an operation; returns the slot that it writes."""
+        """Append an operation; returns the slot that it writes."""
         self.steps.append((function, one, two, out))
         return out
 
     def kind(self, column: Column) -> Any:
-        """The type of a column's values."""
+        """The numpy type of a column, from its bound: int32 or int64 (cached); raises :class:`TooWide`."""
         if column.place not in self.kinds:
             sides = column.operands if column.function else ()
             most = max([column.bound, *(abs(side) for side in sides if type(side) is int)])
@@ -70,7 +70,7 @@ class Plan:
         return self.kinds[column.place]
 
     def column(self, column: Column, kind: Any = None) -> int:
-        """The slot of a column, of its own type or of another one."""
+        """The slot of a column in its own type or converted to ``kind`` (cached)."""
         own = self.kind(column)
         kind = kind or own
         key = column.place, kind
@@ -83,7 +83,7 @@ class Plan:
     def _made(self, column: Column, kind: Any) -> int:
         if column.function is None:
             return column.place if kind is np.int64 else self.step(_copy, column.place, 0, self.new(kind))
-        full = column.function in (np.minimum, np.maximum)  # twice as fast of two columns as of a column and a number
+        full = column.function in (np.minimum, np.maximum)  # two columns are twice as fast as a column and a number
         sides = [
             self.column(side, kind) if isinstance(side, Column) else self.new((side, kind) if full else side)
             for side in column.operands
@@ -91,7 +91,7 @@ class Plan:
         return self.step(column.function, sides[0], sides[1], self.new(kind))
 
     def started(self, count: int, memory: Array) -> list[Any]:
-        """Slots for blocks of ``count`` items at most, whose columns lie in ``memory``."""
+        """Allocate the slots for blocks of at most ``count`` items as views of ``memory``."""
         slots, first = list(self.slots), 0
         for place, one in enumerate(self.slots):
             if type(one) in (type, tuple):
@@ -103,7 +103,7 @@ class Plan:
         return slots
 
     def blocks(self, columns: Sequence[Array], out: Array | None = None) -> Iterator[list[Any]]:
-        """Run over all items; yields the slots after each block."""
+        """Run the operations block by block, yielding the slots; a remainder raises ValueError."""
         count = len(columns[0])
         needed = self.block * 8 * len(self.slots)
         memory = MEMORY.pop() if MEMORY else np.empty(needed, np.uint8)
@@ -126,7 +126,7 @@ class Plan:
 
 
 def _of(inputs: Sequence[int | None], rests: Terms, block: int, narrow: bool) -> tuple[Plan, list[Any]]:
-    """A plan that checks divisions, and the columns of lengths.
+    """Create a plan that checks remainders, and the symbolic columns of lengths.
 
     Raises:
         ValueError: the divisions of sizes leave a remainder.
@@ -142,14 +142,14 @@ def _of(inputs: Sequence[int | None], rests: Terms, block: int, narrow: bool) ->
 
 
 class Sums:
-    """The sums of terms over the items of one index set.
+    """Compiled plan that sums terms over the items of one index set.
 
     Args:
-        mine: the terms that are of this index set.
-        bits: per column how many its lengths have, or None for a column of another index set.
+        mine: per term, whether it belongs to this index set.
+        bits: the bit length per column, or None for a column of another index set.
 
     Raises:
-        TooWide: a value could leave 64 bits.
+        TooWide: a value could overflow 64 bits.
     """
 
     def __init__(self, terms: Terms, rests: Terms, mine: Sequence[bool], bits: Sequence[int | None]) -> None:
@@ -157,7 +157,7 @@ class Sums:
         self.found = [self._reduced(term) if own else None for term, own in zip(terms(*columns), mine, strict=True)]
 
     def _reduced(self, term: Any) -> tuple[int, Callable[..., int], int, int]:
-        """A number, and how many times it is taken: a function of two slots."""
+        """Compile the sum of a term: a number, times a reduction function of two slots."""
         if not isinstance(term, Monomial) or not term.factors:
             return (term.number if isinstance(term, Monomial) else int(term)), _counted, 0, 0
         plan, made = self.plan, term.made
@@ -173,10 +173,10 @@ class Sums:
         return term.number, _sum if most < LIMIT else _wide_sum, slot, 0
 
     def of(self, columns: Sequence[Array]) -> list[int]:
-        """The sums; 0 for terms of other index sets.
+        """Compute the sums; 0 for terms of other index sets.
 
         Raises:
-            ValueError: a length does not divide as the model divides it.
+            ValueError: a division of a length leaves a remainder.
         """
         totals = [0] * len(self.found)
         rows = [(place, *row) for place, row in enumerate(self.found) if row is not None]
@@ -187,14 +187,14 @@ class Sums:
 
 
 class Prices:
-    """What each item of one index set costs.
+    """Compiled plan that computes the cost of each item of one index set.
 
     Args:
-        costs: per term, 0 for terms of other index sets.
-        bits: as of :class:`Sums`.
+        costs: the cost per term, 0 for terms of other index sets.
+        bits: as for :class:`Sums`.
 
     Raises:
-        TooWide: a cost could leave 64 bits.
+        TooWide: a cost could overflow 64 bits.
     """
 
     def __init__(self, terms: Terms, rests: Terms, costs: Sequence[int], bits: Sequence[int | None]) -> None:
@@ -202,7 +202,7 @@ class Prices:
         parts: Parts = []
         constant = self.most = 0
         if any(type(cost) is not int for cost in costs):
-            raise TooWide  # parts of a FLOP
+            raise TooWide  # fractions of a FLOP
         for term, cost in zip(terms(*columns), costs, strict=True):
             if cost and isinstance(term, Monomial) and term.factors:
                 self.most += term.size() * abs(cost)
@@ -211,14 +211,14 @@ class Prices:
                 constant += cost * (term.number if isinstance(term, Monomial) else int(term))
         self.most += abs(constant)
         if max([self.most, *[abs(number) for number, _ in parts]]) >= LIMIT:
-            raise TooWide  # on the way sums may wrap around, since they wrap back
+            raise TooWide  # intermediate sums may wrap around, because they wrap back
         self._horner(parts, constant, self.plan.inputs)
 
     def of(self, columns: Sequence[Array]) -> Array:
-        """What each item costs: an array whose own sums do not wrap around.
+        """Compute the cost of each item: an int64 array, as :class:`Costs` if its sum could overflow.
 
         Raises:
-            ValueError: a length does not divide as the model divides it.
+            ValueError: a division of a length leaves a remainder.
         """
         out = np.empty(len(columns[0]), np.int64)
         for _ in self.plan.blocks(columns, out):
@@ -226,7 +226,7 @@ class Prices:
         return out.view(Costs) if self.most * len(out) >= LIMIT else out
 
     def _horner(self, parts: Parts, constant: int, out: int) -> None:
-        """Write the sum of a number and of numbers times products to a slot."""
+        """Compile a constant plus weighted products to slot ``out``, factoring by Horner's scheme."""
         plan = self.plan
         if not parts:
             plan.step(_fill, plan.new(constant), 0, out)
@@ -271,7 +271,7 @@ def _wide_sum(column: Array, _: Any) -> int:
 
 
 def _inner(one: Array, two: Array) -> int:
-    """The inner product of floats that hold whole numbers, without rounding."""
+    """Exact inner product of float columns that hold integers."""
     head = len(one) // ROW * ROW
     if head == len(one):
         return int(_add(_vecdot(one.reshape(-1, ROW), two.reshape(-1, ROW))))

@@ -1,7 +1,7 @@
-"""The names that a generated module has in the installed package: its formulas, and the estimator of its program around them.
+"""Builds the public names of a generated module: its formulas, and an estimator of its stored program.
 
-The file itself needs the standard library alone, and states sizes, sums and closed forms. Imported as
-``symflops.generated.<group>.<name>``, it also reads configs and checks batches as all of symflops does.
+The generated file itself needs the standard library alone, and has sizes, sums and closed forms. Imported as
+``symflops.generated.<group>.<name>``, it also reads configs and checks batches like the rest of symflops.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from symflops.evaluate.stored import OtherStructure, Stored, config_value
 from symflops.formula.table import ConfigError
 
 LONGEST = 2**10_000
-"""The largest length of a list: none."""
+"""The largest length in a batch: effectively no limit."""
 
 
 class Waiting(Moments):
-    """The lengths of batches whose moments depend on sizes, which an estimator has."""
+    """Unevaluated moments: batches kept until an estimator supplies the sizes they depend on."""
 
     __slots__ = ("batches",)
 
@@ -89,7 +89,7 @@ class ModelEstimator(InterpretedEstimator):
 
 
 def publish(module: ModuleType, formulas: ModuleType, document: Mapping[str, Any]) -> None:
-    """Give a module the names that programs import, around its formulas and its stored program."""
+    """Set the public names of a generated module from its formulas and its stored program."""
     stored = Stored(document)
     streams = [(stream.name, stream.optional) for stream in stored.streams if stream.given]
     places = stored.places(stored.conventions[0])
@@ -107,7 +107,7 @@ def publish(module: ModuleType, formulas: ModuleType, document: Mapping[str, Any
 
 
 def sizes_class(name: str, formulas: ModuleType, stored: Stored) -> Any:
-    """The class of sizes, which also reads configs."""
+    """Create the module's ``Sizes`` class, which also reads configs."""
     fields = {row["letter"]: row["attribute"] for row in stored.document["fields"]}
     base: Any = formulas.Sizes
 
@@ -141,7 +141,7 @@ def sizes_class(name: str, formulas: ModuleType, stored: Stored) -> Any:
 
 
 def stored_config(stored: Stored, config: Any) -> dict[str, Any]:
-    """The sizes of a config, after its class was checked."""
+    """Check the class of a config and read its sizes, by letter."""
     found = as_json(config)
     if not isinstance(found, dict):
         raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
@@ -150,7 +150,7 @@ def stored_config(stored: Stored, config: Any) -> dict[str, Any]:
 
 
 def moments_class(name: str, stored: Stored, names: tuple[str, ...]) -> Any:
-    """The class of moments, made by their names."""
+    """Create the module's ``Moments`` class, whose constructor takes moments by name."""
     always = tuple(row["name"] for row in stored.moments if row.get("side") and row["name"] in names)
     whole = tuple(one for one in stored.whole if one in names)
 
@@ -171,7 +171,7 @@ def moments_class(name: str, stored: Stored, names: tuple[str, ...]) -> Any:
 
 
 def reader(name: str, stored: Stored, places: list[int]) -> Callable[..., Moments]:
-    """The function that sums a batch up; what depends on sizes waits for them."""
+    """Create the module's ``moments`` function; it returns :class:`Waiting` if moments depend on sizes."""
     batches: list[Batches] = []
     names = tuple(stored.moments[place]["name"] for place in places)
 
@@ -194,24 +194,26 @@ def reader(name: str, stored: Stored, places: list[int]) -> Callable[..., Moment
 
 
 def parameters(stored: Stored) -> list[Parameter]:
-    """The streams as arguments."""
+    """The streams of a program as keyword-only parameters; optional ones default to None."""
     kind, streams = Parameter.KEYWORD_ONLY, [stream for stream in stored.streams if stream.given]
     return [Parameter(one.name, kind, **({"default": None} if one.optional else {})) for one in streams]
 
 
 def estimator_class(name: str, stored: Stored) -> Any:
-    """The estimator of a module's program, whose methods take its streams."""
+    """Create the module's ``Estimator`` class, whose methods have the streams in their signatures."""
     members: dict[str, Any] = {"document": stored.document, "__doc__": ModelEstimator.__doc__}
     for word in ("moments", "per_item"):
         given = getattr(InterpretedEstimator, word)
         members[word] = made = FunctionType(given.__code__, given.__globals__, word)
         made.__doc__, made.__kwdefaults__ = given.__doc__, given.__kwdefaults__
-        made.__signature__ = Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *parameters(stored)])  # type: ignore[attr-defined]
+        made.__signature__ = Signature(  # type: ignore[attr-defined]
+            [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *parameters(stored)],
+        )
     members["per_sample"] = lambda self, **streams: InterpretedEstimator.per_sample(self, **streams)
     return of_module(type("Estimator", (ModelEstimator,), members), name)
 
 
 def of_module(thing: Any, name: str) -> Any:
-    """A class or function that says to be of a module."""
+    """Set the module and qualified name of a class or function."""
     thing.__module__, thing.__qualname__ = name, thing.__name__
     return thing

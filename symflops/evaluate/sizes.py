@@ -1,4 +1,4 @@
-"""The sizes of a model, read from a config."""
+"""Reads the sizes of a model from a config, and checks that they fit each other."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def default(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any]) -> Any:
-    """What a size is when the config lacks it."""
+    """Evaluate the default of a size that the config lacks."""
     return _value_of(field, field["default"], program, known)
 
 
 def of_null(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any]) -> Any:
-    """What a size is when the config has null there.
+    """Evaluate a size that is null in the config.
 
-    Without facts about the class that reads the config, null is as absent. A class that takes null takes a flag as false. If it
-    takes null for a number, and the spec does not say what it makes of it, what reads the size is refused.
+    If the program has no ``reading`` of the class, null means the default. If it has, a null flag is False, and a null number
+    without a meaning in the spec becomes a :class:`MissingSize`.
     """
     if "null" in field:
         return _value_of(field, field["null"], program, known)
@@ -40,9 +40,10 @@ def of_null(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any])
 
 
 class MissingSize:
-    """A size without a value: parameters that do not depend on it are known, and every use of it is refused, as FLOPs are.
+    """Placeholder for a missing size; any arithmetic on it raises ConfigError.
 
-    A class may be built with null where a number is needed, as for the experts of a token, and fail when it runs.
+    It lets parameters that do not depend on the size be counted. A class may be built with null where a number is needed, for
+    example the number of experts per token, and fail only when it runs.
     """
 
     def __init__(self, told: str) -> None:
@@ -58,7 +59,7 @@ class MissingSize:
 
 
 def unanswered(program: Stored, config: Mapping[str, Any], sizes: Mapping[str, Any]) -> str:
-    """Why only parameters are known of a config: a size has no value, or the class fails to run; empty if FLOPs are known."""
+    """Why a config has parameters but no FLOPs: a missing size, or a class that cannot run; else empty."""
     told = next((value.told for value in sizes.values() if type(value) is MissingSize), "")
     return told or failure(program.document, as_read(program.document, config))
 
@@ -72,7 +73,7 @@ def _value_of(field: Mapping[str, Any], given: Any, program: Stored, known: Mapp
 
 
 def _said(program: Stored, formula: int, known: Mapping[str, Any]) -> Any:
-    """The value of a formula, or why it has none if the spec does not say what null makes of a size."""
+    """Evaluate a formula; if that fails and a size is missing, return a :class:`MissingSize`."""
     try:
         return program.formulas.settled(formula, known)
     except ConfigError as error:
@@ -82,10 +83,10 @@ def _said(program: Stored, formula: int, known: Mapping[str, Any]) -> Any:
 
 
 def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every letter of ``program``, derived ones included; a nullable size that is absent is None.
+    """Read the value of every letter of ``program`` from a config, derived ones included.
 
-    A size of which the spec does not say what null makes is :class:`Unsaid`. Whether sizes fit each other is not asked, since
-    only the program of their structure can tell (:func:`check_fit`).
+    A nullable size that is null is None. A null size without a meaning in the spec is a :class:`MissingSize`. Use
+    :func:`check_fit` with the program of the config's structure to check that sizes fit each other.
 
     Raises:
         ConfigError: a field that has no default is missing, one is not of its type, or the census refuses its value.
@@ -104,17 +105,17 @@ def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def defined(program: Stored, known: dict[str, Any]) -> dict[str, Any]:
-    """Sizes with those that are derived of them."""
+    """Add the derived sizes to ``known``, in place, and return it."""
     for row in program.document["definitions"]:
         known[row["letter"]] = _said(program, row["formula"], known)
     return known
 
 
 def check_fit(program: Stored, sizes: Mapping[str, Any]) -> None:
-    """Check that sizes fit each other, as a program demands of those that have its structure.
+    """Check that sizes meet the requirements of a program.
 
     Raises:
-        ConfigError: they do not.
+        ConfigError: a requirement is not met.
     """
     for row in program.document.get("requirements", ()):
         if not holds(program, row["formula"], sizes):
@@ -122,7 +123,7 @@ def check_fit(program: Stored, sizes: Mapping[str, Any]) -> None:
 
 
 def holds(program: Stored, formula: int, sizes: Mapping[str, Any]) -> bool:
-    """Whether a requirement is 0, or not asked: of an entry that a list lacks, or of null of which nothing is said."""
+    """Whether a requirement evaluates to 0; True if it reads a missing list entry or a missing size."""
     try:
         return bool(program.formulas.value(formula, sizes) == 0)
     except (LookupError, ConfigError):

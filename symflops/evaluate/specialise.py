@@ -1,6 +1,6 @@
-"""specialise: :class:`~symflops.ir.program.Program`, known sizes -> the program of models that have them.
+"""specialise: :class:`~symflops.ir.program.Program`, known sizes -> the program for these sizes (partial evaluation).
 
-What is known is substituted and folded: conditions are decided, loops of known length are counted, and what is 0 is left out.
+Known sizes are substituted and folded: conditions are decided, known loop lengths are evaluated, and zeros are removed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from symflops.ir.program import Amount, Case, Field, Line, Program, RegimeLines
 from symflops.support.errors import SymflopsError
 
 WHOLE = ("count", "number")
-"""The kinds of sizes that are whole numbers, and never negative."""
+"""The kinds of sizes that are non-negative integers."""
 
 
 def specialise(program: Program, values: Mapping[str, Any], numbers: Collection[str] = ()) -> Program:
-    """The program of models whose sizes are ``values``, by letter; null is None.
+    """Specialise a program to the sizes ``values``, by letter; null is None.
 
-    ``numbers`` are the letters that formulas no longer have. All other letters stay, and decide conditions if they are known.
-    Values of lengths are those of streams that no batch has.
+    The letters in ``numbers`` are replaced by their values. Other known letters stay, and only decide conditions. ``values``
+    may also contain lengths, of streams that no batch has.
 
     Raises:
         SymflopsError: the sizes do not fit each other.
@@ -54,7 +54,7 @@ def specialise(program: Program, values: Mapping[str, Any], numbers: Collection[
 
 
 def _counted(program: Program, fields: Mapping[str, Field], given: Mapping[str, Any]) -> set[str]:
-    """Known numbers of iterations that a pattern of layers turns into other numbers, beside which a letter is no help."""
+    """Letters of known layer counts inside tallies or functions, to be replaced by their values."""
     found: set[str] = set()
 
     def noted(formula: Formula) -> Formula:
@@ -69,7 +69,7 @@ def _counted(program: Program, fields: Mapping[str, Field], given: Mapping[str, 
 
 
 def _writer(program: Program) -> Writer:
-    """A writer that orders the letters of ``program``: counts of iterations, derived sizes, sizes, lengths."""
+    """Create a writer whose letter order is: iteration counts, derived sizes, sizes, lengths."""
     lines = [line for regime in program.regimes for line in regime.lines]
     counted = {id(line.forward): line.forward for line in lines}.values()
     letters = [name for formula in counted for name in symbols(formula)]
@@ -79,7 +79,7 @@ def _writer(program: Program) -> Writer:
 
 
 class _Specialised:
-    """A program with its formulas folded, renumbered where moments vanish or become equal."""
+    """Folds all formulas of a program, and merges and renumbers moments that vanish or become equal."""
 
     def __init__(self, program: Program, given: Mapping[str, Any], folding: Folding) -> None:
         self.whole, self.given, self.folding = program, given, folding
@@ -88,7 +88,7 @@ class _Specialised:
         self.places = [self.placed(self.folding.rewritten(moment)) for moment in program.moments]
 
     def placed(self, moment: Moment) -> tuple[int, Formula]:
-        """Where a moment is now, and how many times it is that; 0 times if it vanishes."""
+        """Add a folded moment: its new position and the factor in front; the factor is 0 if it vanishes."""
         poly = expanded(moment.formula)
         if not poly:
             return 0, ZERO
@@ -108,7 +108,7 @@ class _Specialised:
         return len(self.moments) - 1, factor
 
     def terms(self, terms: Terms) -> Terms:
-        """A vector over the moments as they are now, without zeros."""
+        """Fold a vector over the moments and move it to their new positions, without zeros."""
         found: dict[int, list[Formula]] = {}
         for position, formula in terms:
             place, factor = self.places[position]
@@ -117,7 +117,7 @@ class _Specialised:
         return tuple((place, formula) for place, formula in sums if formula != ZERO)
 
     def program(self) -> Program:
-        """The whole program."""
+        """Assemble the specialised program."""
         whole, folded = self.whole, self.folding.rewritten
         regimes = tuple(map(self.regime, whole.regimes))
         cases = tuple(map(self.case, whole.cases))
@@ -135,7 +135,7 @@ class _Specialised:
         return without_idle(made)
 
     def field(self, field: Field) -> Field:
-        """A size; a known one is what it is known to be where a config does not say it."""
+        """Set the known value of a size as its default."""
         if field.letter not in self.given:
             return field
         value = self.given[field.letter]
@@ -143,7 +143,7 @@ class _Specialised:
         return replace(field, default=default, required=False)
 
     def requirements(self) -> Iterable[Requirement]:
-        """What is still to be required.
+        """Fold the requirements, and drop those that hold.
 
         Raises:
             SymflopsError: the known sizes do not fit each other.
@@ -156,12 +156,12 @@ class _Specialised:
                 yield replace(one, formula=formula)
 
     def case(self, case: Case) -> Case:
-        """The closed forms of a regime under a convention."""
+        """Fold the closed forms of a regime under a convention."""
         forward, backward, recomputed = map(self.terms, (case.forward, case.backward, case.recomputed))
         return replace(case, forward=forward, backward=backward, recomputed=recomputed)
 
     def regime(self, regime: RegimeLines) -> RegimeLines:
-        """The work and the parameters of one regime."""
+        """Fold the work and the parameters of one regime."""
         folded = self.folding.rewritten
         pairs = [(folded(tensor), trains) for tensor, trains in zip(regime.tensors, regime.trains, strict=True)]
         kept = [(tensor, trains) for tensor, trains in pairs if tensor.count != ZERO]
@@ -173,7 +173,7 @@ class _Specialised:
         )  # fmt: skip
 
     def lines(self, lines: Iterable[Line]) -> tuple[Line, ...]:
-        """The contractions that still do work."""
+        """Fold lines of work, and drop those without work."""
         found = []
         for line in lines:
             made: Line = self.folding.rewritten(replace(line, amount=NOTHING))
@@ -184,7 +184,7 @@ class _Specialised:
         return tuple(found)
 
     def amount(self, amount: Amount) -> Amount:
-        """What a contraction runs over."""
+        """Fold an amount, the vectors that a contraction runs over (cached)."""
         if amount not in self.amounts:
             self.amounts[amount] = replace(amount, useful=self.terms(amount.useful), executed=self.terms(amount.executed))
         return self.amounts[amount]

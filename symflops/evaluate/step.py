@@ -1,4 +1,4 @@
-"""Steps as exact integers: of a model at some sizes, of items that grow along one stream, and of measured cases."""
+"""Evaluates closed forms to exact integers: for one step, for a sweep over lengths, and for measured cases."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from symflops.ir.verification import KnownInexact, Verification, VerifiedCase
 from symflops.support.errors import SymflopsError
 
 EVERY = 2
-"""How many of the lengths of a sweep one row of a page stands for."""
+"""A page shows every second length of a sweep."""
 
 
 class Step:
-    """Values of closed forms on a batch; ``case`` is that of figures, by default the first of ``program``.
+    """Evaluates closed forms at some sizes on a batch; ``case`` (default: the first) selects the regime.
 
     Raises:
         SymflopsError: the model does not accept the batch.
@@ -48,40 +48,40 @@ class Step:
 
     @property
     def total(self) -> int:
-        """The work of both passes."""
+        """The work of the forward and backward pass."""
         return int(self.value(self.case, (*self.case.forward, *self.case.backward)))
 
     @property
     def tokens(self) -> int:
-        """The tokens of the batch, 0 if the program does not say."""
+        """The number of tokens of the batch; 0 if the program does not define it."""
         parts = self.program.regime(self.case.regime).tokens
         return sum(int(evaluate(part, self.sizes)) * self.real[place] for place, part in parts)
 
     def value(self, case: Case, terms: Iterable[tuple[int, Formula]]) -> Any:
-        """The value of a closed form."""
+        """Evaluate a closed form under the convention of ``case``."""
         moments = self.moments(case.convention)
         return sum(evaluate(formula, self.sizes) * moments[place] for place, formula in terms)
 
     def moments(self, convention: str) -> tuple[int, ...]:
-        """The moments that a convention counts."""
+        """The moments that a convention counts: over padded or real lengths."""
         return self.padded if self.program.row(convention).lengths == PADDED else self.real
 
     def at(self, sizes: Mapping[str, Any] | None = None, batch: Mapping[str, Any] | None = None) -> Step:
-        """The step with other sizes, or on another batch."""
+        """Copy of the step with other sizes or another batch."""
         batch = self.batch if batch is None else batch
         found = Step(self.program, self.sizes if sizes is None else sizes, batch, self.case, self.stored)
         found._parts = self._parts if sizes is None else {}
         return found
 
     def parts(self) -> dict[str, int]:
-        """The work of each part in both passes; parts add up to the total."""
+        """The work of each part in both passes; the parts sum to the total."""
         if not self._parts:
             self._parts |= self._by_moment()
         moments = self.moments(self.case.convention)
         return {part: int(sum(each * moments[at] for at, each in some.items())) for part, some in self._parts.items()}
 
     def _by_moment(self) -> dict[str, dict[int, Any]]:
-        """The work of each part in both passes per unit of each moment, by its position."""
+        """Coefficients of each part in both passes: part -> moment position -> work per unit."""
         rules, share = self.program.row(self.case.convention), Fraction(1, self.program.row(self.case.convention).shares)
         found: dict[str, dict[int, Any]] = {part: {} for part in ORDER}
         for line in self.program.regime(self.case.regime).under(rules.name):
@@ -96,7 +96,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Batches whose items grow along one stream; of several axes, the last two grow."""
+    """Sweep over the lengths of one stream of a batch; with several axes, the last two grow."""
 
     batch: Mapping[str, Any]
     stream: str
@@ -105,12 +105,12 @@ class Sweep:
 
     @property
     def sides(self) -> list[int]:
-        """The lengths of the axes that grow, in order."""
+        """The lengths of the growing axes, powers of 2 in increasing order."""
         powers = range(7, 18, self.every) if isinstance(self.entry, int) else range(3, 10, self.every)
         return [2**power for power in powers]
 
     def grown(self, side: int) -> Any:
-        """The entry of an item whose axes have grown to ``side``."""
+        """The entry of an item at the length ``side``."""
         return side if isinstance(self.entry, int) else [*self.entry[:-2], *[side] * min(2, len(self.entry))]
 
     @property
@@ -120,15 +120,15 @@ class Sweep:
         return f"{what} of {self.stream} in an item"
 
     def tokens(self, side: int) -> int:
-        """The number of tokens of an item."""
+        """The number of tokens of an item at the length ``side``."""
         return side if isinstance(self.entry, int) else prod(self.grown(side))
 
     def at(self, side: int) -> dict[str, Any]:
-        """The batch whose axes have grown to ``side``."""
+        """The batch at the length ``side``."""
         return {**self.batch, self.stream: [self.grown(side)] * len(self.batch[self.stream])}
 
     def first(self, holds: Callable[[dict[str, Any]], bool]) -> int | None:
-        """The tokens from which on ``holds`` is true, if it is false at first and true in the end; else None."""
+        """Bisect for the tokens from which ``holds`` is true; None unless it turns from false to true."""
         low, *_, high = self.sides
         if holds(self.at(low)) or not holds(self.at(high)):
             return None
@@ -139,7 +139,7 @@ class Sweep:
 
 
 def sweep(batch: Mapping[str, Any], stream: str = "") -> Sweep:
-    """The sweep over a stream of a batch, by default its first.
+    """Create the sweep over a stream of a batch, by default its first.
 
     Raises:
         SymflopsError: the batch has no such stream, or none with lengths.
@@ -155,7 +155,7 @@ def sweep(batch: Mapping[str, Any], stream: str = "") -> Sweep:
 
 @dataclass(frozen=True, slots=True)
 class PerToken:
-    """The work of both passes at one length: that of the axes that grow, the tokens of an item and of the batch."""
+    """Work of both passes at one length of a sweep, with tokens per item and batch, and attention's share."""
 
     length: int
     item: int
@@ -170,7 +170,7 @@ class PerToken:
 
 
 def grown_steps(step: Step, grown: Sweep) -> Iterator[PerToken]:
-    """The work of a step at each length of a sweep that the model takes."""
+    """Evaluate a step at each length of a sweep that the model accepts."""
     for side in grown.sides:
         try:
             there = step.at(batch={**step.batch, **grown.at(side)})
@@ -191,7 +191,7 @@ class OverLength:
 
 
 def over_length(step: Step) -> OverLength | None:
-    """The work per token of a step whose items grow along its first stream; None if the model has no tokens there."""
+    """Sweep a step over its first stream; None if no stream can grow or the work per token is constant."""
     given = {name: entries for name, entries in step.batch.items() if not isinstance(entries, list) or entries[:1] != [[]]}
     if not any(isinstance(entries, list) and entries for entries in given.values()):
         return None
@@ -201,14 +201,14 @@ def over_length(step: Step) -> OverLength | None:
 
 
 COUNTER = "torch"
-"""The convention that counts as PyTorch's own counter."""
+"""The convention that counts like PyTorch's own counter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """A measured case: the letters of moments, their values, and the coefficients of both passes at its sizes.
+    """A measured case inserted into the closed forms.
 
-    ``sizes`` are the letters of the closed forms with their values.
+    ``terms`` lists moment, value, forward coefficient and backward coefficient; ``sizes`` the letters with their values.
     """
 
     reference: str
@@ -237,9 +237,9 @@ class Inserted:
 
 
 def first_measured_case(program: Program, verified: Sequence[Verification]) -> Inserted | None:
-    """The first measured case whose config is recorded, and that ``program`` derives; None if there is none.
+    """Find the first measured case with a recorded config that ``program`` reproduces, else None.
 
-    A case that is known to be inexact comes last, with its known difference.
+    Known inexact cases are tried last, with their known difference.
     """
     regime = program.regimes[0].name
     if COUNTER not in program.conventions:
@@ -252,16 +252,16 @@ def first_measured_case(program: Program, verified: Sequence[Verification]) -> I
             try:
                 made = _with_values(program, stored, regime, found, measured, known)
             except (SymflopsError, ConfigError, BatchError, KeyError, IndexError):
-                continue  # of another structure than this page, or of a batch that leaves out a stream
+                continue  # the case has another structure, or its batch omits a stream
             if (made.forward, made.backward) == (measured.forward, measured.backward):
-                return made  # others were measured on inputs that need gradients, or on some of the outputs
+                return made  # other cases were measured with gradients of inputs, or on some outputs only
     return None
 
 
 def _with_values(
     program: Program, stored: Stored, regime: str, found: Verification, measured: VerifiedCase, known: KnownInexact | None
 ) -> Inserted:
-    """A case with the values of its letters."""
+    """Insert a measured case into the closed forms of ``program``."""
     estimator = InterpretedEstimator(stored.document, measured.config or {}, regime=regime, convention=COUNTER)
     sizes, case = estimator.sizes, program.case(regime, COUNTER)
     moments = Step(program, sizes, dict(measured.batch or {}), case, stored).moments(COUNTER)

@@ -1,7 +1,7 @@
-"""Reads a stored program, and evaluates its lines for one model.
+"""Reads a stored program (plain JSON data), and evaluates its lines for one model.
 
-It is plain JSON data, without the dataclasses that deriving and printing need. :mod:`symflops.ir.serialise` writes the
-format. Reading needs the standard library alone, because quick commands and training jobs do it.
+:mod:`symflops.ir.serialise` writes the format. Reading needs neither the dataclasses of derivation nor any package outside the
+standard library, because quick commands and training jobs do it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class UnknownNameError(SymflopsError, ValueError):
 
 
 class OtherStructure(SymflopsError, ValueError):  # noqa: N818 - a published name
-    """The sizes are of a model whose structure is not that of a program."""
+    """The sizes belong to a model whose structure differs from the program's."""
 
 
 class DamageTold:
-    """Says of a document that is no program of this format that it is damaged, whatever part of it is read.
+    """Context manager that converts errors from reading a damaged stored program to a FormatError.
 
     Raises:
         FormatError: reading it raised ``AttributeError``, ``LookupError``, ``StopIteration``, ``TypeError`` or ``ValueError``.
@@ -43,7 +43,7 @@ class DamageTold:
 
 
 class Stream:
-    """A declared stream: its index set, the axes of a batch entry, and whether a batch may leave it out."""
+    """A declared stream: its index set, the axes of a batch entry, and whether a batch may omit it."""
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self.name: str = row["name"]
@@ -55,12 +55,12 @@ class Stream:
 
     @property
     def given(self) -> bool:
-        """Whether a batch gives it."""
+        """Whether the stream is an argument of a batch."""
         return bool(self.variables) or self.counts
 
 
 class Layout:
-    """How a real tensor is laid out; see :class:`symflops.ir.spec.Layout`."""
+    """Layout of a real tensor; see :class:`symflops.ir.spec.Layout`."""
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self.axes: tuple[str, ...] = tuple(row.get("axes", ()))
@@ -68,7 +68,7 @@ class Layout:
 
 
 class Input:
-    """How an argument of the model carries lengths; ``width`` and ``when`` are positions of formulas."""
+    """A model argument whose shape holds lengths; ``width`` and ``when`` are positions of formulas."""
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self.name: str = row["name"]
@@ -80,14 +80,14 @@ class Input:
 
 
 RECENT: deque[tuple[Any, Stored]] = deque(maxlen=8)
-"""Programs in memory that estimators were made of: most are asked under several regimes and conventions."""
+"""Cache of recently converted programs: most are used under several regimes and conventions."""
 
 
 def stored_of(program: Program | Mapping[str, Any]) -> Stored:
-    """A program in memory, or the JSON object of a stored one, as the interpreter reads it.
+    """Convert a program in memory, or the JSON object of a stored one, for the interpreter.
 
     Raises:
-        FormatError: the object is of another format, or damaged.
+        FormatError: the object has another format or is damaged.
     """
     if isinstance(program, dict):
         return Stored(program)
@@ -102,10 +102,10 @@ def stored_of(program: Program | Mapping[str, Any]) -> Stored:
 
 
 class Stored:
-    """A stored program.
+    """A stored program, read from its JSON object.
 
     Raises:
-        FormatError: the document is of another format, or damaged.
+        FormatError: the document has another format or is damaged.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -124,58 +124,58 @@ class Stored:
 
     @property
     def program(self) -> Program:
-        """The program, as the types that derive and print it."""
+        """The program as the dataclasses of :mod:`symflops.ir.program`."""
         from symflops.ir.serialise import program_of
 
         return program_of(self.document)
 
     def tensors(self, regime: str) -> list[tuple[str, int]]:
-        """The parameters of a regime: name, and position of the number of elements of all copies."""
+        """The parameters of a regime: name, and position of the formula for the elements of all copies."""
         rows = [self.document["all_tensors"][position] for position in self.regimes[regime]["tensors"]]
         return [(row[0], self.document["shapes"][row[1]]["count"]) for row in rows]
 
     def of_convention(self, table: str, convention: str) -> Any:
-        """The entry of a convention in the table ``pairs``, ``lengths``, ``unseen`` or ``units``."""
+        """Look up a convention in the table ``pairs``, ``lengths``, ``unseen`` or ``units``."""
         return dict(self.document[table])[convention]
 
     def check(self, regime: str, convention: str) -> None:
         """Refuse a regime or a convention that is not stored.
 
         Raises:
-            SymflopsError: with those that are.
+            SymflopsError: names the stored ones.
         """
         for kind, name, known in (("regime", regime, self.regimes), ("convention", convention, self.conventions)):
             if name not in known:
                 raise UnknownNameError(f"no {kind} '{name}'; there is {', '.join(known)}")
 
     def lines(self, regime: str, convention: str) -> list[int]:
-        """The positions of the work of a regime that a convention counts."""
+        """The positions of a regime's lines of work that a convention counts."""
         row = self.regimes[regime]
         found: list[int] = dict(row.get("own", ())).get(convention, row["lines"])
         return found
 
     def shares(self, convention: str) -> int:
-        """Into how many parts the lines of a convention divide a FLOP."""
+        """The divisor of a convention's units: the number of parts of one FLOP."""
         return dict(self.document.get("shares", ())).get(convention, 1)  # type: ignore[no-any-return]
 
     def places(self, convention: str) -> list[int]:
-        """The positions of the moments of a convention."""
+        """The positions of the moments that a convention uses."""
         only = [row.get("only", ()) for row in self.moments]
         return [place for place, names in enumerate(only) if not names or convention in names]
 
     @property
     def fixed(self) -> list[tuple[str, Any]]:
-        """The sizes that decide the structure: letter and value."""
+        """The sizes that determine the structure, as (letter, value)."""
         return [(letter, config_value(value)) for letter, value in self.document.get("fixed", ())]
 
     @property
     def variant(self) -> str | None:
-        """The name of the structure, None if no size decides it."""
+        """The name of the structure; None if no size determines it."""
         return (self.document.get("variant") or "derived") if self.document.get("fixed") else None
 
     @property
     def whole(self) -> tuple[str, ...]:
-        """The moments that belong to one batch as a whole, and do not add."""
+        """The names of moments that depend on a whole batch, and so do not add across batches."""
         names = {statistic["name"] for statistic in self.statistics}
         return tuple(row["name"] for row in self.moments if not names.isdisjoint(self.formulas.letters(row["formula"])))
 
@@ -184,12 +184,12 @@ class Stored:
 
 
 def has(sizes: Mapping[str, Any], structure: Mapping[str, str]) -> bool:
-    """Whether sizes have a structure, which maps attributes to the text of their values."""
+    """Whether sizes match a structure, which maps attributes to the ``repr`` of their values."""
     return all(repr(config_value(sizes.get(name))) == value for name, value in structure.items())
 
 
 def config_value(value: Any) -> Any:
-    """A stored value of a config: lists as tuples, tagged fractions as Fractions."""
+    """Convert a stored config value: lists to tuples, tagged fractions to Fractions."""
     if isinstance(value, dict):
         from fractions import Fraction
 
@@ -198,7 +198,7 @@ def config_value(value: Any) -> Any:
 
 
 def share(whole: Any, parts: int) -> Any:
-    """A part of a number, as a fraction if it is not whole."""
+    """Divide a number exactly; the result is a Fraction if it is not whole."""
     found, rest = divmod(whole, parts)
     if not rest:
         return found
@@ -210,9 +210,9 @@ def share(whole: Any, parts: int) -> Any:
 class Line:
     """One contraction, with every formula of sizes evaluated for one model.
 
-    ``value`` evaluates the formula at a position. ``places`` are those of moments in a batch's. ``kind`` (of pairs), ``unseen``
-    and ``shares`` (parts of a FLOP) are those of the convention. ``vector`` holds the units of work per moment, as pairs of a
-    moment's place and a coefficient.
+    ``value`` evaluates the formula at a position. ``places`` maps positions of moments to their places in a batch. ``kind`` (of
+    pairs), ``unseen`` and ``shares`` (parts of a FLOP) come from the convention. ``vector`` holds the units of work per moment,
+    as pairs of place and coefficient.
     """
 
     __slots__ = ("_within", "backward", "contraction", "forward", "module", "recomputed", "unit", "vector")
@@ -235,9 +235,9 @@ class Line:
 
     @property
     def within(self) -> tuple[str, ...]:
-        """The modules that run while this does, outermost first."""
+        """The modules on the call stack, outermost first."""
         return tuple(self._within) or leading(self.module)
 
     def once(self, values: Sequence[int]) -> Any:
-        """FLOPs of one execution, on the moments of a batch."""
+        """FLOPs of one execution, given the moments of a batch."""
         return self.unit * sum(part * values[position] for position, part in self.vector)

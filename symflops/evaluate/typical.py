@@ -1,4 +1,4 @@
-"""Batches that a model takes: a typical one, an example, and the least length; what messages about batches say."""
+"""Finds batches that a model accepts (typical lengths, examples, minimum lengths), and words messages about batches."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 MOST_RAISED = 2048
-"""By how much lengths are raised at most, so that they divide."""
+"""The largest increment tried to make lengths divisible."""
 
 MOST_BITS = 40
 UNFIT = "is too short for the model, or does not divide as the model divides it"
 SHORT, WIDE = (1024, 3360, 32_000), (64, 448, 3360, 32_000)
-"""Lengths of examples, of streams with one axis and with several; halves of them are lengths, too."""
+"""Lengths of the first item of an example, for streams with one axis and with several; the second item has half."""
 
 
 def typical_lengths(streams: Sequence[Any], inner: Rests, taken: Mapping[str, int]) -> dict[str, int]:
-    """Each length: 1024 along one axis, 16 along each of several axes; streams that a batch may leave out have their default.
+    """Typical length of each axis: 1024 for one axis, 16 for each of several, defaults if optional.
 
-    Lengths that a condition refuses become those that it names (``taken``). Lengths of which too little is left are doubled, in
-    all streams or in one; if that does not help, those of one stream become 0 or 1, or all are raised until they divide.
+    A length that a condition refuses becomes the one that the condition names (``taken``). Too short lengths are doubled, in
+    all streams or in one. If that fails, the lengths of one stream become 0 or 1, or all lengths are raised until they divide.
     """
     absent = {stream.name: stream.absent for stream in optional_streams(streams)}
     found = {
@@ -51,7 +51,7 @@ def typical_lengths(streams: Sequence[Any], inner: Rests, taken: Mapping[str, in
 
 
 def doubled(lengths: Mapping[str, int], inner: Rests, among: Collection[str]) -> Iterator[dict[str, int]]:
-    """``lengths``, those ``among`` them of which too little is left doubled, again and again."""
+    """Yield ``lengths``, with axes ``among`` them that are too short doubled until they fit."""
     found = dict(lengths)
     while max(found.values(), default=0) < LONGEST:
         yield found
@@ -62,28 +62,28 @@ def doubled(lengths: Mapping[str, int], inner: Rests, among: Collection[str]) ->
 
 
 def raised(lengths: Mapping[str, int], inner: Rests) -> Iterator[dict[str, int]]:
-    """``lengths`` that the rests read raised by 1, 2, ..., for divisions by other numbers than powers of 2."""
+    """Yield ``lengths`` with every limited axis raised by 1, 2, ..., for divisors that are no powers of 2."""
     read = {name for letters, _ in inner for name in letters}
     for more in range(1, MOST_RAISED):
         yield {name: length + more * (name in read) for name, length in lengths.items()}
 
 
 def optional_streams(streams: Sequence[Any]) -> list[Any]:
-    """The streams that a batch may leave out, of their default length then, beside another stream of their items."""
+    """Streams with a default length that a batch may omit; another stream has their index set's lengths."""
     measured = Counter(stream.items for stream in streams if stream.variables)
     return [stream for stream in streams if stream.absent and measured[stream.items] > bool(stream.variables)]
 
 
 def as_batch(streams: Sequence[Any], lengths: Mapping[str, int]) -> dict[str, list[Any]]:
-    """One item per stream, of some lengths."""
+    """Build a batch with one item per stream, of the given lengths."""
     rows = {stream.name: [lengths[name] for name in stream.variables] for stream in streams if stream.variables}
     return {name: [row[0] if len(row) == 1 else row] for name, row in rows.items()}
 
 
 def too_short(place: int, item: Mapping[str, int], owners: Owners, left: Callable[[Mapping[str, int]], int]) -> str:
-    """Says that an item is too short, or does not divide: its place and stream, its length, and the least one.
+    """Message for an item that is too short or does not divide: item, stream, length and minimum length.
 
-    ``owners`` has the stream of each axis, with its number of axes; ``left`` is what the model leaves of an item.
+    ``owners`` maps each axis to its stream and number of axes; ``left`` computes the inner length of an item.
     """
     for axis, (name, axes) in owners.items():
 
@@ -98,7 +98,7 @@ def too_short(place: int, item: Mapping[str, int], owners: Owners, left: Callabl
 
 
 def untaken(place: int, item: Mapping[str, int], owners: Owners, text: str) -> str:
-    """Says that the class does not take an item, and what it takes."""
+    """Message for an item that the class does not accept, with the lengths that it accepts (``text``)."""
     if len(owners) == 1:
         ((axis, (name, _)),) = owners.items()
         return f"item {place} of '{name}' has length {item[axis]}, and the class takes {text}"
@@ -106,13 +106,13 @@ def untaken(place: int, item: Mapping[str, int], owners: Owners, text: str) -> s
 
 
 def described(item: Mapping[str, int], owners: Owners) -> str:
-    """The streams and lengths of an item."""
+    """Format the streams and lengths of an item."""
     names = ", ".join(f"'{name}'" for name in dict.fromkeys(name for name, _ in owners.values()))
     return f"{names} ({', '.join(f'{axis} = {item[axis]}' for axis in owners)})"
 
 
 def least_of(left: Callable[[int], int]) -> int | None:
-    """The least length for which ``left``, which grows with it, is at least 1; None if there is none, or if 0 will do."""
+    """Least length at which the increasing function ``left`` reaches 1; None if none, or if 0 suffices."""
     high: int | None = next((2**power for power in range(MOST_BITS) if left(2**power) >= 1), None)
     if high is None or left(0) >= 1:
         return None
@@ -124,14 +124,14 @@ def least_of(left: Callable[[int], int]) -> int | None:
 
 
 def example_of(estimator: Any) -> str:
-    """A batch of two items that the model of an estimator takes, as JSON."""
+    """An example batch of two items that the model accepts, as JSON; empty if none is found."""
     every = [row for rows in estimator.sets.values() for row in rows]
     given = [row for row in every if not estimator.streams[row[0]]]
     return next(filter(None, (_example(estimator, rows) for rows in (given, every) if rows)), "")
 
 
 def _example(estimator: Any, rows: Sequence[Any]) -> str:
-    """A batch of two items with some streams of an estimator, as JSON; empty if the model takes none that is tried."""
+    """An example batch of two items over the streams ``rows``, as JSON; empty if all are refused."""
     import json
 
     taken = getattr(estimator, "taken", {})
@@ -141,24 +141,24 @@ def _example(estimator: Any, rows: Sequence[Any]) -> str:
             batch = {name: [row_of(item, axes) for item in items] if axes else len(items) for name, axes, _ in rows}
             try:
                 estimator.forward(estimator.moments(**batch))
-            except Exception:  # any reason is one not to show it
+            except Exception:  # an example must never fail
                 continue
             return json.dumps(batch)
     return ""
 
 
 def row_of(item: Mapping[str, int], axes: Sequence[str]) -> Any:
-    """An item as a batch has it: one length, or a list of several."""
+    """Format an item as a batch entry: one length, or a list of several."""
     return [item[axis] for axis in axes] if len(axes) > 1 else item[axes[0]]
 
 
 def taken(program: Stored, row: Mapping[str, Any], sizes: Mapping[str, Any]) -> str:
-    """What the class takes, as a condition on lengths says it."""
+    """Format the text of a condition on lengths with its values."""
     return row["text"].format(*_values(program, row, sizes))  # type: ignore[no-any-return]
 
 
 def lengths_taken(program: Stored, sizes: Mapping[str, Any]) -> dict[str, int]:
-    """A length that conditions name, for each axis that they limit, and lengths that fit conditions without such."""
+    """A valid length for each axis that conditions limit: the one a condition names, else a typical one."""
     found: dict[str, int] = {}
     fitting: list[str] = []
     for row in program.inner:
@@ -174,7 +174,7 @@ def lengths_taken(program: Stored, sizes: Mapping[str, Any]) -> dict[str, int]:
 
 
 def rests_of(program: Stored, sizes: Mapping[str, Any]) -> Rests:
-    """What a model leaves of lengths, at some sizes."""
+    """The inner lengths of a program at some sizes, as functions of the lengths of a batch."""
 
     def rest(position: int) -> Callable[[Mapping[str, int]], Any]:
         return lambda lengths: program.formulas.settled(position, {**sizes, **lengths})

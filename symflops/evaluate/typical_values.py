@@ -1,7 +1,7 @@
-"""Values of formulas at the default sizes and typical lengths, and letters for what lengths become in a model.
+"""Evaluates formulas at the default sizes and typical lengths, and assigns letters to lengths inside a model.
 
-The tokens of a stream with two axes are the product of what the axes become, such as patches. In a model that halves its
-input, ``h_1`` is half of ``h``, and ``h_2`` half of that.
+The tokens of a stream with two axes are the product of its inner axes, such as patches. In a model that halves its input,
+``h_1`` is half of ``h``, and ``h_2`` half of that.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ from symflops.ir.batch import StreamInfo
 from symflops.ir.program import Program
 
 FEWEST = 3
-"""Lengths of levels that get letters; fewer stand as they are."""
+"""The fewest level lengths that get letters; fewer are written out."""
 ROUNDED = ("floordiv", "ceildiv")
 
 
 @dataclass(frozen=True, slots=True)
 class LevelLength:
-    """The letter of the length of a level, the length of the input, its number, and what it is in letters before it."""
+    """The length of one level (resolution): its letter, the input length, its number, and its formula.
+
+    ``formula`` uses the letters of earlier levels.
+    """
 
     letter: str
     length: str
@@ -37,7 +40,7 @@ class LevelLength:
 
 
 class LevelLengths:
-    """The lengths of levels in the moments of a program."""
+    """Letters for the level lengths in the moments of a program."""
 
     def __init__(self, program: Program) -> None:
         lengths = {name for stream in program.streams for name in stream.variables}
@@ -58,18 +61,18 @@ class LevelLengths:
             self.letters[part] = Sym(row.letter)
 
     def short(self, node: Any) -> Any:
-        """A part of a page with the letters of levels."""
+        """Replace level lengths by their letters in a formula or in a tree of formulas."""
         return Rewriting(self.letters.get)(node) if self.letters else node
 
     def latex(self, known: Mapping[str, str]) -> dict[str, str]:
-        """The LaTeX of the letters."""
+        """LaTeX of the level letters, given that of the input lengths."""
         return {row.letter: f"{known[row.length]}_{{{row.number}}}" for row in self.rows}
 
 
 def product_of(program: Program, stream: StreamInfo) -> Unknown | None:
-    """The product of the axes of a stream, if each axis appears as one function in all moments; else None.
+    """The tokens of a stream as a product, if each axis appears as one function in all moments.
 
-    None also for a stream with one axis.
+    None otherwise, and for a stream with one axis.
     """
     axes: dict[str, set[Formula]] = {name: set() for name in stream.variables}
     for moment in program.moments:
@@ -92,7 +95,7 @@ def outermost(formula: Formula, names: Collection[str]) -> Iterator[Formula]:
 
 
 def in_tokens(total: Poly, axes: Sequence[Formula], letter: Sym) -> Poly:
-    """``total`` with ``letter`` for the product of all axes; unchanged if a term has them at different powers."""
+    """Substitute ``letter`` for the product of ``axes``; unchanged if a term has them at different powers."""
     found: dict[Monomial, Factor] = {}
     for monomial, factor in total.terms.items():
         powers = {dict(monomial).get(axis, 0) for axis in axes}
@@ -106,7 +109,7 @@ def in_tokens(total: Poly, axes: Sequence[Formula], letter: Sym) -> Poly:
 
 
 class TypicalValues:
-    """Evaluates formulas; ``known`` has the value of each letter, and is None for a program without default sizes."""
+    """Evaluates formulas at default sizes and typical lengths; ``known`` is None if a size has no default."""
 
     def __init__(self, sizes: Mapping[str, Any] | None, lengths: Mapping[str, int], products: Sequence[Unknown]) -> None:
         self.known = None if sizes is None else {**sizes, **lengths}
@@ -114,7 +117,7 @@ class TypicalValues:
             self.known |= {product.letter: self.product(product.axes) for product in products}
 
     def of(self, formula: Formula, more: Mapping[str, Any] | None = None) -> Fraction | None:
-        """The value of a formula, with ``more`` letters; None if it has none."""
+        """Evaluate a formula, with ``more`` letters; None if it has no value."""
         if self.known is None:
             return None
         try:
@@ -123,12 +126,12 @@ class TypicalValues:
             return None
 
     def product(self, axes: Sequence[Formula]) -> int | None:
-        """The product of axes."""
+        """The product of the values of ``axes``; None if one has no value."""
         values = [self.of(axis) for axis in axes]
         return None if None in values else int(prod(value or 0 for value in values))
 
     def is_null(self, formula: Formula) -> bool:
-        """Whether a size in a formula is null, so that there is no such bound."""
+        """Whether a size in a formula is null, so that the bound does not exist."""
         return any((self.known or {}).get(name, 0) is None for name in symbols(formula))
 
     def hold(self, assumed: Sequence[Assumption], here: Mapping[str, int]) -> bool:
@@ -161,19 +164,19 @@ class TypicalValues:
 
 
 def typical_batch(program: Program) -> dict[str, list[Any]]:
-    """One item per stream, of typical lengths."""
+    """A batch with one item per stream, of typical lengths."""
     return as_batch(program.streams, typical_lengths(program))
 
 
 def typical_lengths(program: Program) -> dict[str, int]:
-    """The lengths of :mod:`symflops.evaluate.typical`, long enough for the model of the default sizes."""
+    """Typical lengths (:mod:`symflops.evaluate.typical`) that the model with default sizes accepts."""
     sizes = default_sizes(program) if program.inner else None
     inner = [] if sizes is None else [(frozenset(symbols(one.formula)), rest_of(one.formula, sizes)) for one in program.inner]
     return lengths_of(program.streams, inner, {} if sizes is None else lengths_taken(program, sizes))
 
 
 def lengths_taken(program: Program, sizes: Mapping[str, Any]) -> dict[str, int]:
-    """A length that conditions name, for each axis that they limit."""
+    """The length that a condition names, for each axis that it limits."""
     found: dict[str, int] = {}
     for one in program.inner:
         values = [int(evaluate(value, sizes)) for value in one.values]
@@ -183,7 +186,7 @@ def lengths_taken(program: Program, sizes: Mapping[str, Any]) -> dict[str, int]:
 
 
 def rest_of(formula: Formula, sizes: Mapping[str, Any]) -> Callable[[Mapping[str, int]], Any]:
-    """The value of a formula by the lengths, at some sizes, which a length may not fit."""
+    """Compile a formula at some sizes to a function of lengths; no value raises ConfigError."""
 
     def rest(lengths: Mapping[str, int]) -> Any:
         try:
@@ -195,7 +198,7 @@ def rest_of(formula: Formula, sizes: Mapping[str, Any]) -> Callable[[Mapping[str
 
 
 def default_sizes(program: Program) -> dict[str, Any] | None:
-    """The value of every letter: its default, or the size that the structure was built for; None if one has no default."""
+    """The default (or structure-defining) value of every letter; None if one has no default."""
     found: dict[str, Any] = {}
     fixed = dict(program.fixed)
     try:
@@ -209,6 +212,6 @@ def default_sizes(program: Program) -> dict[str, Any] | None:
                 found[field.letter] = field.default if plain else evaluate(field.default, found)  # type: ignore[arg-type]
         for definition in program.definitions:
             found[definition.letter] = evaluate(definition.formula, found)
-    except (LookupError, ArithmeticError):  # the structure was built for a config whose lists are longer than the defaults
+    except (LookupError, ArithmeticError):  # the structure's config has longer lists than the defaults
         return None
     return found

@@ -1,7 +1,7 @@
-"""The units that conventions count in: FLOPs, MACs (multiply-adds) of two FLOPs each, or MACs that their source calls FLOPs.
+"""Units of conventions: FLOPs, MACs (multiply-adds of two FLOPs each), or MACs that the source calls FLOPs.
 
-Rates and MFU are in FLOPs, so a figure in MACs is doubled. A source that counts a multiply-add as one FLOP compares its figure
-with the peak as it is, and so does a meter under the convention that is named after it.
+Rates and MFU are in FLOPs, so figures in MACs are doubled. A source that counts a multiply-add as one FLOP compares its figure
+with the peak unchanged, and so does a meter under the convention named after it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ TWICE_AS_HIGH = (
 
 
 def unit_of(estimator: Any) -> str:
-    """The unit of the figures of an estimator as a word."""
+    """The unit of an estimator's figures: ``FLOPs`` or ``MACs``."""
     return NAMES[getattr(estimator, "unit", "flops")]
 
 
 def in_flops(estimator: Any, amount: int) -> int:
-    """A figure of an estimator in FLOPs, which peak rates and frameworks are in."""
+    """Convert a figure of an estimator to FLOPs, the unit of peak rates and frameworks."""
     return 2 * amount if unit_of(estimator) == NAMES["macs"] else amount

@@ -1,4 +1,4 @@
-"""Keys of a config that nobody reads: they are noted, or refused where they might be sizes under another name."""
+"""Finds config keys that neither spec nor class reads; refuses those that may be sizes under another name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from symflops.evaluate.stored import Stored
 
 ALIKE, SHORT = 0.88, 4
-"""How alike two keys are that are taken for one, as :mod:`difflib` measures it: ``hidden_sise`` has 0.91."""
+"""Similarity (:mod:`difflib`) from which a key counts as misspelt (``hidden_sise``: 0.91), and the shortest word compared."""
 
 EVERYWHERE = frozenset({
     *NAMING, "auto_map", "torch_dtype", "dtype", "transformers_version", "quantization_config", "_name_or_path",
@@ -32,27 +32,27 @@ EVERYWHERE = frozenset({
     "encoder_no_repeat_ngram_size", "bad_words_ids", "num_return_sequences", "remove_invalid_values",
     "exponential_decay_length_penalty", "tf_legacy_loss", "generation_config", "rope_scaling", "rope_theta",
 })  # fmt: skip
-"""Keys that any config of transformers or diffusers may have, or had once, without an effect on the model's structure
+"""Keys that any config of transformers or diffusers may have, or once had, without an effect on the model's structure
 (transformers, ``configuration_utils.py``, ``PretrainedConfig``; diffusers, ``configuration_utils.py``, ``ConfigMixin``)."""
 
 IDS = frozenset({"id", "ids", "index", "idx"}), frozenset({
     "audio", "begin", "bos", "cls", "decoder", "end", "eos", "image", "mask", "pad", "sep", "speech", "start", "token", "unk",
     "video", "vision",
 })  # fmt: skip
-"""The last word of a key of token ids, and words of which it has one before it: ``eos_token_id``, ``image_token_index``."""
+"""Last words of a key of token ids, and words one of which precedes it: ``eos_token_id``, ``image_token_index``."""
 LIMITS = frozenset({"max", "maximum", "min", "minimum", "length", "len", "limit", "ctx", "context", "positions"}), frozenset({
     "embeddings", "initial", "input", "model", "n", "new", "num", "original", "output", "position", "seq", "sequence", "text",
     "token", "tokens",
 })  # fmt: skip
-"""The words of a key that limits lengths, of which it has one, and words that may be beside them: ``max_seq_len``."""
+"""Words one of which every length limit contains, and words that it may also contain: ``max_seq_len``."""
 FACTOR = 2
-"""A number with a point below it is a rate or a factor, and no size."""
+"""A float below this is a rate or a factor, not a size."""
 
 
 def unread(program: Stored, config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The keys of a config that neither the spec nor its class knows, by path, with their values.
+    """Iterate over config keys that neither the spec nor its class knows, as (path, value).
 
-    Only configs inside of the config are entered of which the spec reads a field.
+    Enters an inner config only if the spec reads one of its fields.
     """
     document = program.document
     described = set(keys_of(document))
@@ -66,20 +66,20 @@ def unread(program: Stored, config: Mapping[str, Any]) -> Iterator[tuple[str, An
 
 
 def census_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    """The census of a class of a program, of the first without a name; None if it has none."""
+    """The census of the class ``name`` (empty: the first class) in a program; None if there is none."""
     census = document.get("census") or {}
     found: Mapping[str, Any] | None = census.get(name) if name else next(iter(census.values()), None)
     return found
 
 
 def keys_of(document: Mapping[str, Any]) -> list[str]:
-    """The keys that a program describes, those of parts that a regime leaves out too."""
+    """The config keys that a program describes, including those of parts that a regime omits."""
     left_out = [row for regime in document["regimes"] for row in regime.get("left_out", ())]
     return [key for row in (*document["fields"], *left_out) for key in row["keys"]]
 
 
 def _names(table: Mapping[str, Any], place: str) -> Iterator[str]:
-    """The keys that the reading of a class knows: other names of fields, and fields around an inner config."""
+    """The config keys that the reading of a class knows: field aliases, and flat fields of inner configs."""
     for name, others in table.get("names", {}).items():
         yield from (place + key for key in (name, *others))
     for name, inner in table.get("parts", {}).items():
@@ -97,13 +97,13 @@ def _unread(config: Mapping[str, Any], place: str, known: set[str], parts: set[s
 
 
 def check_unread(program: Stored, config: Mapping[str, Any], strict: bool = False) -> list[str]:
-    """Check the keys that neither the spec nor the class of a config knows.
+    """Check a config for keys that neither the spec nor its class knows.
 
     Returns:
-        A line for each such key, with the nearest key that is known.
+        One line per unknown key, with the nearest known key.
 
     Raises:
-        ConfigError: one resembles a described key that the config lacks; or, if ``strict``, there is one.
+        ConfigError: an unknown key resembles a described key that the config lacks; or, if ``strict``, any unknown key.
     """
     found = as_read(program.document, config)
     keys = keys_of(program.document)
@@ -121,12 +121,12 @@ def check_unread(program: Stored, config: Mapping[str, Any], strict: bool = Fals
 
 
 def check_numbers(program: Stored, config: Mapping[str, Any]) -> None:
-    """Refuse a config that names no class, and has a number that neither the spec nor its class reads.
+    """Refuse a config without a class name if it has a number that neither the spec nor its class reads.
 
-    Token ids decide nothing, and neither do limits of lengths if the spec reads none, or the config has those that it reads.
+    Token ids are ignored. Length limits are ignored if the spec reads none, or the config has all that it reads.
 
     Raises:
-        ConfigError: the message has the number, and the nearest key that is known.
+        ConfigError: names the number and the nearest known key.
     """
     found = as_read(program.document, config)
     keys = keys_of(program.document)
@@ -144,7 +144,7 @@ def check_numbers(program: Stored, config: Mapping[str, Any]) -> None:
 
 
 def stands_for(path: str, keys: Sequence[str], limit: bool) -> str:
-    """The key that a key of another library most likely stands for: a limit for one, else one with a word in common."""
+    """The known key that another library's key most likely means; limits match limits."""
     words = {word.rstrip("s") for word in path.rpartition(".")[2].split("_")} - {"n", "num"}
     pool = [key for key in keys if is_limit(key) == limit]
     shared = [key for key in pool if words & {word.rstrip("s") for word in key.rpartition(".")[2].split("_")}]
@@ -153,7 +153,7 @@ def stands_for(path: str, keys: Sequence[str], limit: bool) -> str:
 
 
 def numbers_in(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The numbers in the value at a path that may be sizes, each with its path."""
+    """Iterate over (path, value) of the possible sizes in the value at a path."""
     if isinstance(value, dict):
         inner = [key for key in value if key not in EVERYWHERE and not key.startswith("_")]
         yield from (row for key in inner for row in numbers_in(f"{path}.{key}", value[key]))
@@ -162,7 +162,7 @@ def numbers_in(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def may_be_size(value: Any) -> bool:
-    """Whether a value is a positive whole number, a larger one with a point, a text that begins with one, or has one in it."""
+    """Whether a value is or contains a positive int, a float from ``FACTOR`` or a numeric string."""
     if isinstance(value, (list, tuple, dict)):
         return any(map(may_be_size, value.values() if isinstance(value, dict) else value))
     if isinstance(value, str):
@@ -173,7 +173,7 @@ def may_be_size(value: Any) -> bool:
 
 
 def is_id(path: str) -> bool:
-    """Whether a key holds ids of tokens.
+    """Whether a key holds token ids.
 
     >>> [is_id(key) for key in ("eos_token_id", "image_token_index", "layer_ids", "num_ids")]
     [True, True, False, False]
@@ -193,14 +193,14 @@ def is_limit(path: str) -> bool:
 
 
 def misspelt(given: str, known: str) -> bool:
-    """Whether two alike keys differ inside of long words: ``v_head_dim`` and ``q_lora_rank`` are no slips of others."""
+    """Whether similar keys differ only in long words: ``v_head_dim`` is not ``q_head_dim`` misspelt."""
     pairs = list(zip(given.split("_"), known.split("_"), strict=False))
     same = given.count("_") == known.count("_")
     return same and all(one == other or min(len(one), len(other)) >= SHORT for one, other in pairs)
 
 
 def nearest(path: str, keys: Sequence[str], cutoff: float) -> str:
-    """The key of the same inner config whose last word is the most alike; empty if none is as alike as ``cutoff``."""
+    """The most similar key of the same inner config; empty if no similarity reaches ``cutoff``."""
     place, _, word = path.rpartition(".")
     beside = [key.rpartition(".")[2] for key in keys if key.rpartition(".")[0] == place]
     found = close_to(word, beside, 1, cutoff)

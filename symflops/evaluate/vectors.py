@@ -1,9 +1,8 @@
-"""Moments and costs of many items at once, by numpy, exact at any size.
+"""Vectorised moments and costs of many items with numpy, exact at any size.
 
-The functions of lengths come from an estimator (``terms``, ``rests``) and work on ints and on integer arrays alike. Arrays
-are of int64 as long as no product and no sum can leave it: a bound on every intermediate value is found by running the same
-functions on the largest lengths. Where a sum could, it is taken in two halves; where a product could, Python's integers
-take over.
+The functions of lengths (``terms``, ``rests``) come from an estimator and accept ints and integer arrays. Running the same
+functions on the largest lengths bounds every intermediate value. Arrays are int64 if nothing can overflow. A sum that could
+overflow is computed in two halves; if a product could, arrays of Python integers are used.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ from symflops.evaluate.plans import NOT_DIVIDED, Prices, Sums, TooWide
 
 Terms = Callable[..., tuple[Any, ...]]
 Sets = Mapping[str, Sequence[tuple[str, tuple[str, ...], int]]]
-BLOCK, FEW_TERMS = 131_072, 3  # items at once; a quarter of them where more terms lie in memory together
-MANY = 4096  # items from which plans of blocks are faster than functions of whole columns
+BLOCK, FEW_TERMS = 131_072, 3  # items per block; a quarter if more terms are in memory at once
+MANY = 4096  # items from which plans are faster than whole columns
 _add, _max = np.add.reduce, np.maximum.reduce
-MOST_KNOWN = 4096  # bounds that are kept for one function
+MOST_KNOWN = 4096  # cached bounds per function
 WIDTH = LIMIT.bit_length() - 1  # bits of a length in an array of int64
 
 
 def all_left(inner: Terms, columns: Sequence[Any]) -> bool:
-    """Whether every item has at least 1 of each of the lengths that ``inner`` gives for whole columns."""
+    """Whether every inner length of every item is at least 1; ``inner`` computes them from columns."""
     return all(np.min(left, initial=1) >= 1 for left in inner(*_measured(columns)[0]))
 
 
 def sums(terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any]) -> list[int]:
-    """The moments of whole columns, in the order of ``moments``.
+    """Compute the moments of a batch from its columns, in the order of ``moments``.
 
     Raises:
-        ValueError: a length does not divide as the model divides it.
+        ValueError: a division of a length leaves a remainder.
     """
     block = BLOCK if len(moments) <= FEW_TERMS else BLOCK // 4
     if len(sets) == 1 and len(columns[0]) <= block and "once" not in moments.values():
@@ -60,7 +59,7 @@ def sums(terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], col
 
 
 def _whole_sums(terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any]) -> list[int]:
-    """The moments of columns that are read at once, whatever their values."""
+    """The moments of columns processed in one block, for lengths of any size."""
     arrays, bits = _measured(columns)
     bounds, most = _bounds(terms, bits)
     if most >= LIMIT:
@@ -81,7 +80,7 @@ def _whole_sums(terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, st
 def _planned_sums(
     terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any]
 ) -> list[int] | None:
-    """The moments of many items, block by block; None if a value could leave 64 bits."""
+    """The moments of many items, block by block; None if a value could overflow 64 bits."""
     arrays, bits = _measured(columns)
     totals = [0] * len(moments)
     for items, first, after in _places(sets):
@@ -94,10 +93,10 @@ def _planned_sums(
 
 
 def quickly(terms: Terms, rests: Terms, columns: Sequence[Any]) -> list[int] | None:
-    """The sums over one index set whose lengths are known to be small, in as few steps as can be; None where they are not.
+    """Fast path: sums over one index set of int64 columns; None if a sum could overflow 64 bits.
 
     Raises:
-        ValueError: a length does not divide as the model divides it.
+        ValueError: a division of a length leaves a remainder.
     """
     for column in columns:
         if type(column) is not np.ndarray or column.dtype != np.int64:
@@ -114,10 +113,10 @@ def quickly(terms: Terms, rests: Terms, columns: Sequence[Any]) -> list[int] | N
 def per_item(
     terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any], costs: Sequence[int]
 ) -> dict[str, Any]:
-    """What each item costs, per index set: an array of int64, or of Python's integers where that is too narrow.
+    """Cost of each item per index set: an int64 array, or an array of Python integers on overflow.
 
     Raises:
-        ValueError: a length does not divide as the model divides it.
+        ValueError: a division of a length leaves a remainder.
     """
     arrays, bits = _measured(columns)
     found: dict[str, Any] = {}
@@ -138,7 +137,7 @@ def per_item(
 
 
 def _one_by_one(terms: Terms, rests: Terms, costs: Sequence[int], columns: Sequence[Any], count: int) -> Any:
-    """What each of ``count`` items costs, in Python's integers."""
+    """Cost of each of ``count`` items in Python integers, without overflow."""
     wide = [column if type(column) is int else column.astype(object) for column in columns]
     _divided(rests(*wide))
     found = np.zeros(count, object)
@@ -149,7 +148,7 @@ def _one_by_one(terms: Terms, rests: Terms, costs: Sequence[int], columns: Seque
 
 
 def _places(sets: Sets) -> Iterator[tuple[str, int, int]]:
-    """Each index set, and which columns are its own."""
+    """Iterate over (index set, first column, end column)."""
     first = 0
     for items, streams in sets.items():
         after = first + sum([len(axes) or 1 for _, axes, _ in streams])
@@ -162,7 +161,7 @@ def _within(bits: Sequence[int], first: int, after: int) -> tuple[int | None, ..
 
 
 def _planned(kind: Any, terms: Terms, rests: Terms, which: tuple[Any, ...], bits: tuple[int | None, ...]) -> Any:
-    """A plan for lengths of so many bits, made once; None if a value could leave 64 bits."""
+    """Plan of class ``kind`` for lengths of so many bits (cached); None if a value could overflow 64 bits."""
     key, known = (kind, which, bits), vars(terms).setdefault("plans", {})
     if key not in known:
         try:
@@ -182,7 +181,7 @@ def _divided(rests: Sequence[Any]) -> None:
 
 
 def _measured(columns: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """Columns as arrays, and how many bits their lengths have."""
+    """Convert columns to arrays, and compute the bit length of each column's maximum."""
     arrays, bits = [_array(column) for column in columns], _bits(columns)
     for place, (found, most) in enumerate(zip(arrays, bits, strict=True)):
         if found.dtype == np.uint64:
@@ -193,13 +192,13 @@ def _measured(columns: Sequence[Any]) -> tuple[list[Any], list[int]]:
 
 
 def _bits(columns: Sequence[Any]) -> list[int]:
-    """How many bits the lengths of each column have."""
+    """The bit length of each column's maximum."""
     places = range(len(columns))
     return [(columns.largest(at) if type(columns) is Side else largest_of(columns[at])).bit_length() for at in places]
 
 
 def _bounds(terms: Terms, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
-    """What bounds each term, and every value on the way, where the lengths have so many bits."""
+    """Bounds on each term and on all intermediate values for lengths of so many bits (cached)."""
     known, key = vars(terms).setdefault("bounds", {}), tuple(bits)
     if key not in known:
         if len(known) >= MOST_KNOWN:

@@ -1,6 +1,6 @@
 """Worked figures: the FLOPs of one typical batch at the default sizes, by regime and by convention, as exact integers.
 
-Also what one more layer or expert costs there: the exact difference of the closed forms, as a number and as a formula.
+Also the cost of one more layer or expert: the exact difference of the closed forms, as a number and as a formula.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from symflops.ir.program import Field, Program
 from symflops.support.errors import SymflopsError
 
 BRANCHES = ("excess", "min", "max")
-"""Functions that are one of their arguments, or 0."""
+"""Functions whose value is one of their arguments, or 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class OneMore:
-    """The size, its value, and what one more of it costs; ``work`` is the forward work, zero if it has no formula."""
+    """The cost of increasing a size by one from ``now``; ``work`` is the forward formula, or zero."""
 
     field: Field
     now: int
@@ -37,7 +37,7 @@ class OneMore:
 
 
 def one_more(here: Step) -> Iterator[OneMore]:
-    """What one more of each size that counts layers or experts costs in a step."""
+    """Cost of increasing each size that counts layers or experts by one, in a step."""
     program, sizes, case = here.program, here.sizes, here.case
     for field in counting(program):
         if type(sizes[field.letter]) is not int:
@@ -53,11 +53,11 @@ def one_more(here: Step) -> Iterator[OneMore]:
                 work = change.work(case.convention, case.forward)
                 yield OneMore(field, sizes[field.letter], parameters, forward, backward, work)
         except (SymflopsError, ArithmeticError, LookupError):
-            continue  # another number needs other values beside it, such as an entry of a list
+            continue  # the increase requires other changes, such as one more list entry
 
 
 def counting(program: Program) -> Iterable[Field]:
-    """The fields that count layers, routed experts, and the experts of a token."""
+    """The fields that count layers, routed experts, and experts per token."""
     lines = [line for line in program.regimes[0].lines if part_of(line) == EXPERTS]
     owners = {line.module for line in lines}
     found = {field.letter for field in program.fields if field.kind == "count"}
@@ -75,7 +75,7 @@ def counting(program: Program) -> Iterable[Field]:
 
 
 def moved(program: Program, sizes: Mapping[str, Any], letter: str) -> dict[str, Any]:
-    """The sizes with one more of one, and what is derived from it."""
+    """Copy of the sizes with one size increased by 1 and derived sizes recomputed."""
     found = {**sizes, letter: sizes[letter] + 1}
     for one in program.definitions:
         found[one.letter] = evaluate(one.formula, found)
@@ -83,14 +83,14 @@ def moved(program: Program, sizes: Mapping[str, Any], letter: str) -> dict[str, 
 
 
 class _Change:
-    """Formulas with one more of a size; conditions are as they are at the default sizes."""
+    """Expands formulas before and after increasing a size by one; the value of each condition is inserted."""
 
     def __init__(self, program: Program, letter: str, sizes: Mapping[str, Any], more: Mapping[str, Any]) -> None:
         self.program, self.letter, self.sizes, self.more = program, letter, sizes, more
         self.inner = {one.letter: one.formula for one in program.definitions if sizes[one.letter] != more[one.letter]}
 
     def work(self, convention: str, terms: Iterable[tuple[int, Formula]]) -> Formula:
-        """The difference of a closed form, times its moments; zero if these have the size in them."""
+        """Formula of the difference of a closed form; zero if a moment contains the size."""
         parts = []
         for place, formula in terms:
             if self.letter in self.program.moments[place].sizes:
@@ -102,7 +102,7 @@ class _Change:
         return plus(parts)
 
     def rule(self, step: int) -> Any:
-        """What parts of a formula are with ``step`` more."""
+        """Expansion rule for atoms with the size increased by ``step`` (0 or 1)."""
 
         def rule(formula: Formula) -> Poly | None:
             match formula:
@@ -129,15 +129,15 @@ class _Change:
         return rule
 
     def branch(self, formula: Apply, arguments: tuple[Formula, ...], values: list[Any], value: Any) -> Any:
-        """The value with one more of the argument that the function is at the default sizes."""
+        """Value, after the increase, of the argument that the function selects at the default sizes; else 0."""
         return evaluate(arguments[values.index(value)], self.more) if value in values else 0
 
 
 @dataclass(frozen=True, slots=True)
 class RegimeFigures:
-    """FLOPs of one step of a regime; ratios of executed FLOPs to the first regime and to three times its forward pass.
+    """FLOPs of one step of a regime; ratios of executed FLOPs to the first regime and to 3 x forward.
 
-    ``tokens`` are those of the batch, 0 if the program does not say.
+    ``tokens`` is the number of tokens of the batch, 0 if the program does not define it.
     """
 
     name: str
@@ -152,13 +152,13 @@ class RegimeFigures:
 
     @property
     def executed(self) -> int:
-        """FLOPs forward, backward and recomputed."""
+        """FLOPs of the forward pass, the backward pass and recomputation."""
         return self.forward + self.backward + self.recomputed
 
 
 @dataclass(frozen=True, slots=True)
 class ConventionFigures:
-    """The work of one step under a convention, in its unit; its ratio to the first one, and the main reason of that."""
+    """Work of one step under a convention, in its unit; ratio to the first convention and main reason."""
 
     name: str
     total: int
@@ -169,7 +169,7 @@ class ConventionFigures:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """Figures of one step: ``batch`` has one entry per stream, ``convention`` counts the regimes."""
+    """Figures of one step: ``batch`` has one entry per stream; regimes are counted under ``convention``."""
 
     batch: tuple[tuple[str, object], ...]
     convention: str
@@ -180,7 +180,7 @@ class Worked:
 
 
 def worked(program: Program, conventions: Sequence[ConventionFigures] = ()) -> Worked | None:
-    """The figures of all regimes under the first convention, and of ``conventions`` or the program's own.
+    """Compute the figures of all regimes under the first convention, and of all ``conventions``.
 
     None if a size has no default, or the model does not accept the typical lengths.
     """
@@ -199,7 +199,7 @@ def worked(program: Program, conventions: Sequence[ConventionFigures] = ()) -> W
 
 
 def regime_figures(step: Step) -> Iterator[RegimeFigures]:
-    """The figures of each regime."""
+    """Compute the figures of each regime under the first convention."""
     first = 0
     for regime in step.program.regimes:
         case = step.program.case(regime.name, step.program.conventions[0])
@@ -214,7 +214,7 @@ def regime_figures(step: Step) -> Iterator[RegimeFigures]:
 
 
 def convention_figures(step: Step) -> Iterator[ConventionFigures]:
-    """The figures of the program's own conventions in its first regime."""
+    """Compute the figures of each of the program's conventions in its first regime."""
     first = 0
     for name in step.program.conventions:
         case = step.program.case(step.program.regimes[0].name, name)
@@ -225,7 +225,7 @@ def convention_figures(step: Step) -> Iterator[ConventionFigures]:
 
 
 def reason_of(program: Program, name: str) -> str:
-    """The main reason why a convention counts other work than the first one."""
+    """The main reasons why a convention's count differs from the first one's; empty if none is known."""
     lines, own, rules = program.regimes[0].lines, program.rows[0], program.row(name)
     reasons = []
     if rules.pairs != own.pairs and any(line.amount.useful != line.amount.executed for line in lines):

@@ -1,3 +1,3 @@
-"""The mathematics: expressions of specs, integer functions that print the same in every sympy, 0/1 conditions, polynomials,
-pair counts, and closed forms as the output languages print them.
+"""Mathematics: the expression language of specs, integer functions independent of the sympy release, 0/1 conditions,
+polynomials, counts of attention pairs, and formulas for the output languages.
 """

@@ -1,6 +1,6 @@
-"""Arrangements of a sum of products, on atoms that are numbered in the order of printing.
+"""Ways to factor a sum of products, over atoms that are numbered in the order of printing.
 
-Sets and sorts of small numbers are much faster than those of expressions, which an arrangement would hash over and over.
+Hashing and sorting small numbers is much faster than hashing and sorting expressions.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ Product = frozenset[tuple[int, int]]
 """Numbers of atoms, each with its exponent."""
 Terms = Mapping[Product, Factor]
 Piece = tuple[Product, Terms, Terms]
-"""Counts, a sum of counts, and what runs as often as their product."""
+"""A product of counts, a sum of counts, and the cost that runs as often as their product."""
 NOTHING: Product = frozenset()
-MOST_CONDITIONS = 4  # a sum of more is not pulled apart into cases, of which each doubles the number
+MOST_CONDITIONS = 4  # no case distinction above this, because each condition doubles the number of cases
 
 
 class Arrangements:
-    """Writes sums over ``atoms`` in several arrangements.
+    """Writes a polynomial over ``atoms`` in several factored forms.
 
     Args:
         atoms: The atoms as formulas, in the order of printing.
-        counts: The numbers of those that count executions.
-        choices: The numbers of those that are conditions, 0 or 1.
-        product: The product of two products.
+        counts: The numbers of atoms that count executions.
+        choices: The numbers of atoms that are conditions, 0 or 1.
+        product: Multiplies two products.
     """
 
     def __init__(
@@ -42,9 +42,9 @@ class Arrangements:
         self.orders: dict[Product, tuple[int, list[tuple[int, int]]]] = {}
 
     def by_sizes(self, terms: Terms) -> Iterator[Formula]:
-        """Sums of products, each of a number of executions and of all sizes that run so often.
+        """Forms ``executions * (sizes) + ...``, which merge the sizes with an equal number of executions.
 
-        Conditions that no number of executions has belong to the numbers in the first, and to the sizes in the second.
+        The first form treats conditions as part of the executions, the second as part of the sizes.
         """
         yield self._by_sizes(terms, {*self.counts, *self.choices})
         if any(atom in self.choices for product in terms for atom, _ in product):
@@ -67,12 +67,12 @@ class Arrangements:
         return self._assembled(sorted(pieces, key=lambda piece: self.order(piece[0])))
 
     def by_counts(self, terms: Terms) -> Formula:
-        """A sum of products, each of a product of counts and of the sizes that run so often, factored."""
+        """Form with one term per product of counts, times the factored sizes that run so often."""
         rows = split(terms, self.counts)
         return self._assembled([(counts, {NOTHING: 1}, rows[counts]) for counts in sorted(rows, key=self.order)])
 
     def _assembled(self, pieces: list[Piece]) -> Formula:
-        """The sum of products of numbers of executions and sizes, with a number that many of them share before a bracket."""
+        """The sum of ``pieces`` as a formula; an execution count that several pieces share is factored out."""
         uses = Counter(atom for counts, _, _ in pieces for atom, _ in counts)
         most = max(uses.values(), default=0)
         if most < 2:
@@ -91,9 +91,9 @@ class Arrangements:
         return summed([times(numeral(number), self.atoms[atom], self._assembled(shared)), self._assembled(others)])
 
     def _numbers(self, rows: Mapping[Product, Terms]) -> Iterator[tuple[Product, Factor, Product, Terms]]:
-        """Sizes, and how often they run: a number, a product and a sum, whose product it is.
+        """Rows (sizes, number, product, sum): the sizes run ``number * product * sum`` times.
 
-        If the number of executions of one product of sizes is part of that of another one, it is taken out of it.
+        If the executions of one product of sizes contain those of another, the common part becomes a row of its own.
         """
         ordered = sorted(rows, key=self.order)
         whole = {sizes: self.extracted(rows[sizes]) for sizes in ordered}
@@ -112,7 +112,7 @@ class Arrangements:
                 yield sizes, number, common, rest
 
     def _contained(self, rest: Terms, whole: Terms) -> tuple[Terms, Factor] | None:
-        """A multiple of ``rest`` by a product, and by a number, that is part of the terms of ``whole``; None if none is."""
+        """(``product * rest``, number) such that number times the first is part of ``whole``; None if none."""
         some = next(iter(rest))
         for product, factor in whole.items():
             if some <= product:
@@ -123,7 +123,7 @@ class Arrangements:
         return None
 
     def condition(self, terms: Terms) -> Formula:
-        """A sum of counts and conditions: what holds with the condition that most terms have, and what without."""
+        """A sum of counts and conditions, factored, or as cases of its most frequent condition if shorter."""
         number, common, rest = self.extracted(terms)
         forms = [self._nested(rest)]
         uses = Counter(atom for product in rest for atom, _ in product if atom in self.choices)
@@ -132,7 +132,7 @@ class Arrangements:
         return times(self.term(common, number), min(forms, key=operators))
 
     def _by_case(self, terms: Terms, condition: int) -> Formula:
-        """``[c]*a + (1 - [c])*b``, or ``(1 + k*[c])*b`` if ``a`` is a multiple of ``b``."""
+        """A sum as cases: ``[c]*a + (1 - [c])*b``, or ``(1 + k*[c])*b`` if ``a`` is a multiple of ``b``."""
         without = {product: factor for product, factor in terms.items() if all(atom != condition for atom, _ in product)}
         holds = dict(without)
         for product, factor in terms.items():
@@ -150,7 +150,7 @@ class Arrangements:
         return summed([times(case, self.condition(part)) for case, part in parts if part])
 
     def nested(self, terms: Terms) -> Formula:
-        """A sum with common factors outside of brackets, at every depth."""
+        """A sum with common factors before brackets, at every depth."""
         if not terms:
             return ZERO
         if len(terms) == 1:
@@ -161,7 +161,7 @@ class Arrangements:
         return times(self.term(common, number), self._nested(rest))
 
     def _nested(self, terms: Terms) -> Formula:
-        """A sum without a common factor, by the atom of most of its terms."""
+        """A sum without a common factor; factors out the atom that most terms contain."""
         uses = Counter(atom for product in terms for atom, exponent in product if exponent > 0)
         most = max(uses.values(), default=0)
         if most < 2:
@@ -180,14 +180,14 @@ class Arrangements:
         return sum_of([self.term(product, factor) for product, factor in ordered])
 
     def term(self, product: Product, factor: Factor) -> Formula:
-        """One product."""
+        """``factor`` times a product, as a formula."""
         powers = [
             self.atoms[atom] if exponent == 1 else Power(self.atoms[atom], exponent) for atom, exponent in sorted(product)
         ]
         return product_of([numeral(factor), *powers] if factor != 1 or not product else powers)
 
     def extracted(self, terms: Terms) -> tuple[Factor, Product, Terms]:
-        """A number, a product and a sum whose product is ``terms``: the greatest common factors."""
+        """Split ``terms`` into its greatest common number, its greatest common product, and the rest."""
         return extracted(terms, self._plainness)
 
     def multiplied(self, terms: Terms, product: Product, number: Factor = 1) -> Terms:
@@ -201,12 +201,12 @@ class Arrangements:
         return {place: factor for place, factor in found.items() if factor}
 
     def _plainness(self, product: Product) -> tuple[int, int, int, list[tuple[int, int]]]:
-        """A sort key by which numbers and letters come before functions and conditions, simple ones before others."""
+        """Sort key: products of letters before those with functions and conditions, simple ones first."""
         functions = [atom for atom, _ in product if not isinstance(self.atoms[atom], Sym)]
         return (len(functions), sum(operators(self.atoms[atom]) for atom in functions), *self.order(product))
 
     def order(self, product: Product) -> tuple[int, list[tuple[int, int]]]:
-        """The place of a product in a sum: higher degree first, then by letters."""
+        """Sort key of a product within a sum: higher degree first, then by letters."""
         if product not in self.orders:
             atoms = sorted([(atom, -exponent) for atom, exponent in product])
             self.orders[product] = (sum([exponent for _, exponent in atoms]), atoms)
@@ -214,7 +214,7 @@ class Arrangements:
 
 
 def split(terms: Terms, atoms: Collection[int], inside: bool = True) -> dict[Product, dict[Product, Factor]]:
-    """Group by the part of each product whose atoms are ``inside`` of some: that part, and what it is multiplied by."""
+    """Group terms by the part of each product inside (or outside) ``atoms``: part -> coefficient."""
     found: dict[Product, dict[Product, Factor]] = {}
     for product, factor in terms.items():
         chosen = frozenset([pair for pair in product if (pair[0] in atoms) is inside])
@@ -228,7 +228,7 @@ def scaled(terms: Terms, number: Factor) -> Terms:
 
 
 def _divided(product: Product, atom: int) -> tuple[Product, bool]:
-    """A product divided once by an atom, and whether it can be; else as it is."""
+    """(``product`` divided by ``atom``, True), or (``product``, False) if ``atom`` is no factor."""
     for pair in product:
         if pair[0] == atom and pair[1] > 0:
             rest = product - {pair}
@@ -237,7 +237,7 @@ def _divided(product: Product, atom: int) -> tuple[Product, bool]:
 
 
 def _multiple(one: Terms, other: Terms) -> Factor | None:
-    """The number by which ``other`` must be multiplied to give ``one``; None if there is none."""
+    """The number ``k`` with ``one == k * other``, or None."""
     if not other or one.keys() != other.keys():
         return None
     some = next(iter(other))
@@ -251,7 +251,7 @@ def negated(condition: Formula) -> Formula:
 
 
 def summed(terms: Iterable[Formula]) -> Formula:
-    """A sum of formulas without brackets around sums in it; negative terms last."""
+    """The flattened sum of formulas, with equal terms merged and negative terms last."""
     whole = plus([part for term in terms for part in _terms(term) if part != ZERO])
     return sum_of(sorted(whole.terms, key=is_negative)) if isinstance(whole, Sum) else whole
 

@@ -1,4 +1,4 @@
-"""Values of expressions: numbers, conditions, texts, lists, null, settings that a config decides, and choices."""
+"""Values of expressions: numbers, conditions, texts, lists, null, settings read from a config, and choices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from symflops.formula.words import said
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A size that a config decides: its symbol, its type, and whether it may be null."""
+    """A size read from a config: its symbol, its type, and whether it may be null."""
 
     name: str
     kind: str
@@ -25,14 +25,14 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A value that depends on conditions; exactly one case holds."""
+    """A value that depends on conditions: (condition, value) cases, of which exactly one holds."""
 
     cases: tuple[tuple[Truth, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """A list that a config decides, by a formula: ``item`` for each ``low <= index < high`` where ``condition`` holds."""
+    """A symbolic list: ``item`` for each ``low <= index < high`` for which ``condition`` holds."""
 
     index: Symbol
     low: Expr
@@ -44,7 +44,7 @@ class Terms:
 def same(a: Any, b: Any) -> bool:
     """Whether two values are equal.
 
-    Only sympy objects are compared by sympy: it would parse the texts in a list or an object of a config as Python.
+    Only sympy objects are compared by sympy, which would parse texts from a config as Python.
     """
     if isinstance(a, Basic) or isinstance(b, Basic):
         return isinstance(a, (Basic, int, float)) and isinstance(b, (Basic, int, float)) and bool(a == b)
@@ -68,7 +68,7 @@ def is_null(value: Any) -> Truth:
 
 
 def equal_numbers(a: Expr, b: Expr) -> Truth:
-    """The condition that two numbers are equal: a bracket, unless it can be decided."""
+    """The condition that two numbers are equal: ``YES`` or ``NO`` if decidable, else a bracket."""
     difference = a - b
     if difference == 0:
         return YES
@@ -78,7 +78,7 @@ def equal_numbers(a: Expr, b: Expr) -> Truth:
 
 
 def sizes_behind(value: Any) -> list[str]:
-    """The names of the sizes that decide ``value``, without loop indices."""
+    """Names of the sizes that ``value`` depends on, without loop indices."""
     match value:
         case Setting(name):
             return [name]
@@ -94,7 +94,7 @@ def sizes_behind(value: Any) -> list[str]:
 
 
 def number_of(value: Any, where: Truth = YES) -> Any:
-    """The symbol of a setting that is a number under ``where``; any other value unchanged."""
+    """The symbol of a numeric setting that is not null under ``where``; any other value unchanged."""
     if not isinstance(value, Setting) or value.kind != "number":
         return value
     given = not value.nullable or where.implies(Truth.of(fn.Given(value.symbol)))
@@ -104,8 +104,7 @@ def number_of(value: Any, where: Truth = YES) -> Any:
 def either(condition: Truth, then: Expr, otherwise: Expr) -> Expr:
     """The number ``then`` if ``condition`` holds, else ``otherwise``.
 
-    If one side holds under an equation that makes both sides equal, the other side is the answer: ``D if E != D else E`` is
-    ``D``.
+    If the condition is an equation under which both sides are equal, one side is the result: ``D if E != D else E`` is ``D``.
     """
     for truth, side, other in ((condition, then, otherwise), (~condition, otherwise, then)):
         left, right = truth.equation or (None, None)
@@ -149,7 +148,7 @@ def describe(value: Any) -> str:
 
 
 def known(value: Any) -> Any:
-    """A plain value of a config as the value of an expression."""
+    """Convert a plain config value to a value of the expression language."""
     match value:
         case bool():
             return YES if value else NO
@@ -161,7 +160,7 @@ def known(value: Any) -> Any:
 
 
 def python_value(value: Any) -> Any:
-    """A known value of an expression as a plain Python value."""
+    """Convert a known value of the expression language to a plain Python value."""
     match value:
         case Integer():
             return int(value)
@@ -178,7 +177,7 @@ QUOTIENTS = (fn.FloorDiv, fn.CeilDiv, fn.Modulo)
 
 
 def divided_under(condition: Truth, value: Any) -> Any:
-    """``value`` where a condition holds; elsewhere it divides by 1, not by what the condition keeps from being 0 or null."""
+    """``value`` with divisors that may be 0 or null replaced by 1 unless ``condition`` holds."""
     if isinstance(value, tuple):
         return tuple(divided_under(condition, item) for item in value)
     if isinstance(value, Choice):
@@ -197,6 +196,6 @@ def divided_under(condition: Truth, value: Any) -> Any:
 
 
 def excludes_zero(condition: Truth, symbol: Symbol) -> bool:
-    """Whether a condition holds for no null, or for no 0, of a size."""
+    """Whether ``condition`` is false whenever ``symbol`` is null or 0."""
     null = condition.expr.replace(lambda found: isinstance(found, fn.Given) and found.args[0] == symbol, lambda _: Integer(0))
     return bool(null == 0 or null.subs(symbol, 0) == 0)

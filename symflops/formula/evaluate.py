@@ -48,12 +48,12 @@ MAX_EXPONENT = 16
 
 
 def evaluate(expression: Expression, names: Mapping[str, Any], calls: Mapping[str, Callable[..., Any]] | None = None) -> Any:
-    """The value of ``expression``.
+    """The value of ``expression``: a number, condition, text, null or list.
 
     Args:
         expression: A parsed expression of the language.
         names: The values of its names.
-        calls: Functions beside those of the language; each gets the walker and the node of its call.
+        calls: Additional functions; each receives the walker and the node of its call.
 
     Raises:
         SpecError: an unknown name or function, or operands that do not fit.
@@ -122,7 +122,7 @@ class _Walker:
         return self.bounded(value, node) if isinstance(node.op, ast.Mult) else value
 
     def power(self, base: Expr, exponent: Expr, node: ast.BinOp) -> Expr:
-        """A power whose exponent is a number; an index of a repeat is one in each iteration, a size in each structure."""
+        """``base**exponent`` for a known exponent from 0 to ``MAX_EXPONENT``."""
         if exponent.free_symbols:
             message = f"'{self.expression.segment(node)}' has an exponent that is no number here"
             hint = "an index of a repeat over a list is a number in each iteration, and so is a size that the config decides"
@@ -236,19 +236,19 @@ class _Walker:
             return self.fail("bad-expression", f"{name}: {error}", node)
 
     def value(self, node: ast.expr) -> Any:
-        """The value of ``node``, a number's setting as its symbol."""
+        """The value of ``node``; a numeric setting becomes its symbol."""
         found = self.visit(node)
         return found.symbol if isinstance(found, Setting) and found.kind == "number" else found
 
     def number(self, value: Any, node: ast.expr) -> Expr:
-        """``value`` as a number: a flag counts 0 or 1."""
+        """``value`` as a number; a flag becomes 0 or 1."""
         match value:
             case Setting(kind="number" | "item", symbol=number) | Truth(expr=number) | (Expr() as number):
                 return number
         return self.fail("bad-expression", f"{describe(value)} is not a number", node)
 
     def truth(self, value: Any, node: ast.expr) -> Truth:
-        """``value`` as a condition."""
+        """``value`` as a condition; fails for other types."""
         if isinstance(value, Truth):
             return value
         if isinstance(value, Setting) and value.nullable:
@@ -257,14 +257,14 @@ class _Walker:
         return NO
 
     def integer(self, value: Any, node: ast.expr) -> int:
-        """``value`` as a plain integer."""
+        """``value`` as a plain integer; fails if it is symbolic."""
         number = self.number(value, node)
         if not number.is_Integer:
             self.structural(node, f"'{self.expression.segment(node)}' must be a known number here")
         return int(number)
 
     def list_of(self, value: Any, node: ast.expr) -> tuple[Any, ...]:
-        """``value`` as a known list."""
+        """``value`` as a tuple of items; fails if it is symbolic or no list."""
         if isinstance(value, tuple):
             return value
         match value:
@@ -277,7 +277,7 @@ class _Walker:
 
     @staticmethod
     def decides(value: Any) -> bool:
-        """Whether ``value`` is a setting or a flag that a config decides."""
+        """Whether ``value`` is a setting or a symbolic flag, which a config decides."""
         return isinstance(value, Setting) or (isinstance(value, Truth) and value not in (YES, NO))
 
     def structural(self, node: ast.expr, message: str) -> None:

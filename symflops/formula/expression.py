@@ -28,7 +28,7 @@ ALLOWED = (
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A checked expression: its text, its place, and its tree. Two expressions are equal if their texts are."""
+    """A checked expression: text, source place and tree. Expressions with equal texts are equal."""
 
     text: str
     span: Span = field(compare=False, repr=False)
@@ -45,7 +45,7 @@ class Expression:
 
 
 def parse_expression(text: str, span: Span) -> Expression:
-    """Parse ``text``.
+    """Parse and check an expression of the language.
 
     Args:
         text: One line of ASCII.
@@ -102,7 +102,7 @@ def _check_node(expression: Expression, node: ast.AST, place: Span) -> None:
 
 
 def _check_sums(expression: Expression) -> None:
-    """Refuse a generator that is not the one argument of ``sum``, and one over more than one list."""
+    """Reject a generator outside ``sum``, and a comprehension over more than one list."""
     nodes = list(ast.walk(expression.tree))
     calls = (node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "sum")
     summed = {id(node.args[0]) for node in calls if len(node.args) == 1}
@@ -117,7 +117,7 @@ def _check_sums(expression: Expression) -> None:
 
 
 def bound(tree: ast.expr) -> set[int]:
-    """The letters of sums and lists in an expression, where they stand for an item: the identities of their nodes."""
+    """The ``id`` of each name node that refers to the bound variable of a comprehension."""
     found: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, (ast.GeneratorExp, ast.ListComp)):
@@ -148,12 +148,12 @@ def _check_constant(text: str, value: object, place: Span) -> None:
 
 @lru_cache(maxsize=1 << 12)
 def is_constant(expression: Expression) -> bool:
-    """Whether the expression reads no name and calls no function, so that its value is the same everywhere."""
+    """Whether the expression reads no names and calls no functions."""
     return not names(expression) and not any(isinstance(node, ast.Call) for node in ast.walk(expression.tree))
 
 
 def names(expression: Expression) -> tuple[tuple[str, Span], ...]:
-    """Every name that the expression reads, with its place; the functions that it calls are left out."""
+    """(name, place) of every name that the expression reads, without the functions that it calls."""
     called = {id(node.func) for node in ast.walk(expression.tree) if isinstance(node, ast.Call)} | bound(expression.tree)
     return tuple(
         (node.id, expression.place(node))

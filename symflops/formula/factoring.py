@@ -1,4 +1,4 @@
-"""Formulas as sparse polynomials, without sympy: multiplied out, and written again in a fixed order or in their shortest form.
+"""Expands formulas to sparse polynomials and writes them in a fixed order or their shortest form, without sympy.
 
 An atom is a letter or an opaque formula: a bracket, a rounded quotient, a count of iterations.
 """
@@ -17,9 +17,9 @@ from symflops.formula.terms import factors_of, is_negative, numeral, product_of,
 
 
 class FormulaWriter(ABC):
-    """Writes polynomials over any atoms; ``counts`` are the atoms that count executions.
+    """Writes polynomials over any atoms as formulas; ``counts`` are the atoms that count executions.
 
-    Of several arrangements of a sum, :meth:`shortest` keeps the one with the fewest operators.
+    Of several factored forms of a sum, :meth:`shortest` keeps the one with the fewest operators.
     """
 
     def __init__(self, counts: Collection[Any] = ()) -> None:
@@ -28,25 +28,25 @@ class FormulaWriter(ABC):
         self._short: dict[tuple[Poly, bool], Formula] = {}  # by the polynomial without its number, and whether that is 1
 
     def key(self, atom: Any) -> tuple[int, str]:
-        """The place of an atom in a product, as a sort key."""
+        """Cached sort key of an atom within a product."""
         if atom not in self.keys:
             self.keys[atom] = self.place(atom)
         return self.keys[atom]
 
     @abstractmethod
     def place(self, atom: Any) -> tuple[int, str]:
-        """The rank and the text of an atom."""
+        """Sort key of an atom: its rank and its text."""
 
     @abstractmethod
     def atom(self, atom: Any) -> Formula:
-        """An atom as a formula."""
+        """Convert an atom to a formula."""
 
     @abstractmethod
     def is_choice(self, atom: Any) -> bool:
         """Whether an atom is a condition, 0 or 1."""
 
     def group(self, counts: Monomial, poly: Poly) -> Formula:
-        """``number * counts * common * (rest)``."""
+        """``counts * poly`` with the common factor before a bracket: ``number * counts * common * (rest)``."""
         shared, number = poly.common
         if poly.sign < 0:
             number = -number
@@ -59,7 +59,7 @@ class FormulaWriter(ABC):
         return Prod((*factors_of(outside), rest))
 
     def term(self, monomial: Monomial, factor: Factor) -> Formula:
-        """One product."""
+        """``factor`` times a monomial, as a formula."""
         pairs = [(self.atom(atom), exponent) for atom, exponent in sorted(monomial, key=lambda pair: self.key(pair[0]))]
         powers = [base if exponent == 1 else Power(base, exponent) for base, exponent in pairs]
         return product_of([numeral(factor), *powers] if factor != 1 or not monomial else powers)
@@ -74,7 +74,7 @@ class FormulaWriter(ABC):
         return sum_of(self.term(*item) for item in sorted(polynomial.terms.items(), key=order))
 
     def factored(self, polynomial: Poly) -> Formula:
-        """Per product of counts, the common factor of all terms times a bracket of the rest."""
+        """The polynomial with one term per product of counts, each with its common factor before a bracket."""
         groups = polynomial.split(lambda atom: atom in self.counts)
 
         def order(monomial: Monomial) -> tuple[int, list[tuple[int, str]]]:
@@ -84,7 +84,7 @@ class FormulaWriter(ABC):
         return sum_of(sorted(terms, key=is_negative))
 
     def shortest(self, *equal: Poly) -> Formula:
-        """The shortest form of polynomials that are equal; of equally short ones the first."""
+        """The formula with the fewest operators among the forms of ``equal`` polynomials."""
         number = content(equal[0].terms.values()) if equal[0] else 1
         key = (equal[0].scale(ratio(1, number)), number == 1)
         if key not in self._short:
@@ -93,7 +93,7 @@ class FormulaWriter(ABC):
         return self.scaled(number, self._short[key])
 
     def arrangements(self, equal: Iterable[Poly]) -> Iterator[Formula]:
-        """The arrangements of polynomials that are equal."""
+        """All candidate formulas for polynomials that are equal."""
         equal = tuple(equal)
         atoms = sorted({atom for one in equal for monomial in one.terms for atom, _ in monomial}, key=self.key)
         numbers = {atom: number for number, atom in enumerate(atoms)}
@@ -115,7 +115,7 @@ class FormulaWriter(ABC):
             yield self.factored(one)
 
     def scaled(self, number: Factor, formula: Formula) -> Formula:
-        """``number`` times a formula: before a whole sum, or in each of its terms where that is no longer."""
+        """``number`` times a formula: before a sum, or inside each of its terms if that is not longer."""
         before = times(numeral(number), formula)
         if not (isinstance(formula, Sum) and isinstance(number, int)):
             return before
@@ -126,7 +126,7 @@ Rule = Callable[[Formula], Poly | None]
 
 
 def expanded(formula: Formula, rule: Rule = lambda _: None) -> Poly:
-    """``formula`` multiplied out; ``rule`` returns the polynomial of an atom, or None for the atom itself."""
+    """Expand ``formula`` to a polynomial; ``rule`` maps an atom to a polynomial, or None to keep it."""
     match formula:
         case Num():
             return Poly.constant(formula.value)
@@ -147,7 +147,7 @@ def expanded(formula: Formula, rule: Rule = lambda _: None) -> Poly:
 
 
 class Writer(FormulaWriter):
-    """Writes polynomials over formulas; ``letters`` is the order of letters."""
+    """Writes polynomials whose atoms are formulas; ``letters`` gives the order of letters."""
 
     def __init__(self, letters: Iterable[str], counts: Collection[Formula] = ()) -> None:
         super().__init__(counts)

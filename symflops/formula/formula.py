@@ -15,7 +15,7 @@ from symflops.formula.table import Formulas
 
 
 class Node:
-    """What a formula, which never changes, says once of all that is inside: its hash, and how many operators it has."""
+    """Base of formula nodes, which are immutable: caches the hash and the number of operators."""
 
     __slots__ = ("_hash", "_operators")
     _hash: int
@@ -50,7 +50,7 @@ class Sym(Node):
 
 @dataclass(frozen=True, slots=True)
 class Text(Node):
-    """A text constant, to compare a setting with."""
+    """A text constant that a setting is compared with."""
 
     value: str
 
@@ -129,7 +129,7 @@ def number(value: int) -> Num:
 
 
 def parts(formula: Formula) -> tuple[Formula, ...]:
-    """The direct parts of a formula."""
+    """The direct subformulas of a formula."""
     match formula:
         case Num() | Sym() | Text():
             return ()
@@ -148,14 +148,14 @@ def parts(formula: Formula) -> tuple[Formula, ...]:
 
 
 def walk(formula: Formula) -> Iterator[Formula]:
-    """A formula and everything inside it, in order."""
+    """A formula and all its subformulas, in preorder."""
     yield formula
     for part in parts(formula):
         yield from walk(part)
 
 
 def operators(formula: Formula) -> int:
-    """How many operators a formula is written with: between terms and factors, powers, functions and conditions."""
+    """Number of operators in a formula: additions, products, powers, functions and conditions."""
     try:
         return formula._operators
     except AttributeError:
@@ -165,7 +165,7 @@ def operators(formula: Formula) -> int:
 
 
 def _own_operators(formula: Formula) -> int:
-    """The operators between the parts of a formula."""
+    """Number of operators at the root of a formula."""
     match formula:
         case Num() | Sym() | Text():
             return 0
@@ -177,7 +177,7 @@ def _own_operators(formula: Formula) -> int:
 
 
 def symbols(formula: Formula, given: bool = True) -> Iterator[str]:
-    """Every letter that a formula reads, in order; with ``given=False`` without those only tested for null."""
+    """Every letter that a formula reads, in order; ``given=False`` skips letters that are only tested for null."""
     if isinstance(formula, Sym):
         yield formula.name
     if isinstance(formula, Bracket) and formula.kind == "given" and not given:
@@ -198,7 +198,7 @@ def brackets(formulas: Iterable[Formula]) -> Iterator[Bracket]:
 
 
 class Table:
-    """Formulas as rows of plain data that refer to each other by position, each distinct one once."""
+    """Table of formulas as plain-data rows that refer to each other by position; equal formulas share a row."""
 
     def __init__(self) -> None:
         self.rows: list[Any] = []
@@ -206,7 +206,7 @@ class Table:
         self.seen: dict[int, tuple[Formula, int]] = {}  # by identity: hashing a formula walks through all of it
 
     def add(self, formula: Formula) -> int:
-        """The position of a formula."""
+        """The position of a formula's row; adds the row if it is missing."""
         if id(formula) not in self.seen:
             row = self._row(formula)
             position = self.known.setdefault(repr(row), len(self.rows))
@@ -216,7 +216,7 @@ class Table:
         return self.seen[id(formula)][1]
 
     def _row(self, formula: Formula) -> Any:
-        """A number, a letter, or an operator with its operands."""
+        """The row of a formula: a number, a letter, or an operator with operand positions."""
         match formula:
             case Num(value):
                 return value.numerator if value.denominator == 1 else ["/", value.numerator, value.denominator]
@@ -292,7 +292,7 @@ def _tabulated(formula: Formula) -> tuple[Formulas, int]:
 
 
 def evaluate(formula: Formula, names: Mapping[str, Any]) -> Any:
-    """The value of a formula: an int wherever it is whole, else a Fraction.
+    """Evaluate a formula: an int if the value is whole, else a Fraction.
 
     ``names`` maps letters to ints, Fractions, booleans, texts, tuples, or None for null (which counts as 0).
     """

@@ -1,7 +1,7 @@
-"""Integer functions that sympy does not rewrite: rounding, bounds, and 0/1 brackets.
+"""Integer functions that sympy does not rewrite: rounding, bounds, and indicator brackets.
 
 sympy's own ``floor``, ``Max`` and ``Piecewise`` are slow, and simplify differently from release to release. These functions
-fold numbers and a few identities, and otherwise stay as written, so that a page reads the same with every release.
+fold numbers and a few identities, and otherwise stay as written, so that pages are equal under every release.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ ZERO, ONE = Integer(0), Integer(1)
 
 
 def is_index(name: str) -> bool:
-    """Whether ``name`` is the index of a repeat."""
+    """Whether ``name`` is a loop index; these contain ``@``."""
     return "@" in name
 
 
 def sizes_in(*exprs: Expr) -> list[str]:
-    """The names of the sizes in some expressions, sorted, without loop indices."""
+    """Sorted names of the sizes in ``exprs``, without loop indices."""
     names = {symbol.name.removeprefix("?") for expr in exprs for symbol in expr.free_symbols}
     return sorted(name for name in names if not is_index(name))
 
@@ -42,7 +42,7 @@ def _numbers(*args: Any) -> bool:
 
 
 class Count(Function):  # type: ignore[misc]
-    """An integer that is non-negative if its operands are."""
+    """Base of integer functions that are non-negative if their operands are."""
 
     _sympystr = written
     precedence = property(level_of)
@@ -55,9 +55,9 @@ class Count(Function):  # type: ignore[misc]
 
 
 class PerToken(Count):
-    """Experts that a class runs for each token, and those that the token is routed to: two counts of one axis.
+    """Two counts of experts per token: those that the class runs, and those that the token is routed to.
 
-    A convention counts one of them (:func:`symflops.count.count.count`), so no formula has both.
+    A convention selects one count (:func:`symflops.count.count.count`), so no formula has both.
     """
 
     @classmethod
@@ -66,7 +66,7 @@ class PerToken(Count):
 
 
 class FloorDiv(Count):
-    """``a // b``: the quotient rounded down. Divisors are positive, so ``a // b // c`` is ``a // (b * c)``."""
+    """``a // b``, rounded down; divisors are positive, so ``a // b // c`` is ``a // (b * c)``."""
 
     @classmethod
     def eval(cls, a: Expr, b: Expr) -> Expr | None:
@@ -84,7 +84,7 @@ class FloorDiv(Count):
 
 
 class CeilDiv(Count):
-    """``ceil(a / b)``: the quotient rounded up; rounding up twice is rounding up once by the product."""
+    """``ceil(a / b)``: the quotient rounded up; ``ceil(ceil(a / b) / c)`` is ``ceil(a / (b * c))``."""
 
     @classmethod
     def eval(cls, a: Expr, b: Expr) -> Expr | None:
@@ -146,7 +146,7 @@ class Most(Count):
 
 
 class NonNegative(Count):
-    """An integer that is never negative."""
+    """Base of integer functions that are never negative."""
 
     def _eval_is_nonnegative(self) -> bool:
         return True
@@ -168,15 +168,15 @@ class Excess(NonNegative):
 
 
 class Whole(NonNegative):
-    """A statistic of a whole batch, not of one of its items."""
+    """Base of functions of a whole batch, such as the sum or maximum over its items."""
 
 
 class Together(Whole):
-    """``Together(items, a)``: the sum of ``a`` over the items of an index set; for ``a = 1`` their number."""
+    """``Together(items, a)``: the sum of ``a`` over the items of an index set; ``a = 1`` counts them."""
 
 
 class Longest(Whole):
-    """The largest ``a`` among the items of a batch: the length to which a model pads them."""
+    """The maximum of ``a`` over the items of a batch: the length to which a model pads them."""
 
     @classmethod
     def eval(cls, a: Expr) -> Expr | None:
@@ -187,11 +187,11 @@ class Longest(Whole):
 
 
 class Bracket(NonNegative):
-    """A condition as a number: 1 if it holds, else 0."""
+    """Base of indicator brackets: 1 if the condition holds, else 0."""
 
 
 class AtLeast(Bracket):
-    """The bracket ``[a >= b]``, normalised so that ``b`` is a number and equal conditions are equal objects."""
+    """The bracket ``[a >= b]``, normalised to a number ``b``, so that equal conditions compare equal."""
 
     @classmethod
     def eval(cls, a: Expr, b: Expr) -> Expr | None:
@@ -231,35 +231,35 @@ class Contains(Bracket):
 
 
 class Reading(NonNegative):
-    """A number read from a list of the config."""
+    """Base of functions that read a number from a config list."""
 
 
 class Item(Reading):
-    """``list[i]`` of a list of the config."""
+    """``list[i]`` of a config list."""
 
 
 class Each(Reading):
-    """``list[i]`` of a list of the config, which may also be one number for all positions."""
+    """``list[i]`` of a config value that is a list, or one number for all positions."""
 
 
 class Length(Reading):
-    """``len(list)`` of a list of the config."""
+    """``len(list)`` of a config list."""
 
 
 class Occurrences(Reading):
-    """``count(list, value)`` of a list of the config."""
+    """``count(list, value)`` of a config list."""
 
 
 class Total(Reading):
-    """``sum(list)`` of a list of the config."""
+    """``sum(list)`` of a config list."""
 
 
 class Tally(Count):
-    """``Tally(index, low, high, term)``: the sum of ``term`` over ``low <= index < high``; of a bracket, how often it holds."""
+    """``Tally(index, low, high, term)``: the sum of ``term`` over ``low <= index < high``."""
 
     @property
     def free_symbols(self) -> set[Symbol]:
-        """The symbols without the index, which is bound."""
+        """The free symbols, without the bound index."""
         index, low, high, term = self.args
         found: set[Symbol] = (term.free_symbols - {index}) | low.free_symbols | high.free_symbols
         return found
@@ -278,9 +278,9 @@ class Tally(Count):
 
 
 def unpadded(expr: Expr, of_items: bool = True) -> Expr:
-    """``expr`` with each item's own length in place of the longest of its batch.
+    """Replace the longest length of the batch in ``expr`` by each item's own length.
 
-    Without ``of_items``, only sums over items change; the longest of a batch stays.
+    With ``of_items`` False, the replacement is limited to sums over items (:class:`Together`).
     """
     if not expr.has(Longest):
         return expr
@@ -295,5 +295,5 @@ def is_bracket(atom: Expr) -> bool:
 
 
 def flag_symbol(name: str) -> Symbol:
-    """The symbol of a true-or-false size, 0 or 1; the mark in its name sets it apart from sizes."""
+    """The 0/1 symbol of a boolean size; its name starts with ``?``, unlike those of other sizes."""
     return Symbol("?" + name, integer=True, nonnegative=True)

@@ -1,4 +1,4 @@
-"""Identifiers: which names a spec may use, since they reach generated code, formulas and file names."""
+"""Identifiers: valid names for specs, which also appear in generated code, formulas and file names."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ CLASS = re.compile(r"[A-Za-z_]\w*((\.[A-Za-z_]\w*)+|(\.[A-Za-z_]\w*)*:[A-Za-z_]\
 LATEX = re.compile(r"[A-Za-z0-9_{}^,' \\]{1,40}\Z")
 
 PROSE = re.compile(r'(?!.*""")[^\x00-\x1f\x7f\x85\u2028\u2029\\]*\Z')
-"""Text for people. It is copied into docstrings and comments, so it is one line that can neither end nor escape them."""
+"""Prose that is copied into docstrings and comments: one line that can neither end nor escape them."""
 PATH = re.compile(r"[A-Za-z0-9_./*-]*\Z")
-"""The characters of a path outside of braces."""
+"""Characters that a path may contain outside braces."""
 
 YAML_WORDS = frozenset({"on", "off", "yes", "no", "y", "n", "true", "false", "null"})
 """Words that some YAML readers convert. ``y`` and ``n`` stay allowed, because papers use these letters."""

@@ -1,7 +1,7 @@
-"""Identities of counting functions, and the sum of fewest terms that they allow.
+"""Shortens polynomials by identities of counting functions.
 
-``max(0, a - b) + min(a, b) = a``; the runs of a loop that is cut are those of the whole loop. Each identity is a polynomial
-that is 0 for all sizes. Multiples of it are added to a sum as long as the sum becomes shorter.
+Examples: ``max(0, a - b) + min(a, b) = a``; the iterations of the parts of a split loop add up to those of the loop. Each
+identity is a polynomial that is 0 for all sizes. Multiples are added to a sum while the sum becomes shorter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_REMAINDERS = 16
 
 
 def fewest_terms(polynomial: Polynomial) -> Polynomial:
-    """An equal sum with fewer or simpler terms, if the identities of its atoms give one."""
+    """Simplify a polynomial by the identities of its atoms: an equal one with fewer or simpler terms."""
     polynomial = _possible(_in_one_spelling(polynomial))
     for _ in range(ROUNDS):
         before = polynomial
@@ -33,7 +33,7 @@ def fewest_terms(polynomial: Polynomial) -> Polynomial:
 
 
 def _in_one_spelling(polynomial: Polynomial) -> Polynomial:
-    """``polynomial`` without functions that have a simpler or a more usual equal."""
+    """Replace atoms of ``polynomial`` by simpler equal ones (:func:`_spelled`)."""
     same = {atom: spelled for monomial in polynomial.terms for atom, _ in monomial if (spelled := _spelled(atom)) != atom}
     if not same:
         return polynomial
@@ -44,7 +44,7 @@ def _in_one_spelling(polynomial: Polynomial) -> Polynomial:
 
 
 def _possible(polynomial: Polynomial) -> Polynomial:
-    """``polynomial`` without products of conditions that exclude each other, such as ``[s = 'x']*[s = 'y']``."""
+    """Drop terms of ``polynomial`` whose conditions exclude each other, such as ``[s = 'x']*[s = 'y']``."""
     terms: dict[Monomial, Factor] = {}
     for monomial, factor in polynomial.terms.items():
         conditions = frozenset(atom for atom, _ in monomial if is_bracket(atom))
@@ -56,14 +56,14 @@ def _possible(polynomial: Polynomial) -> Polynomial:
 
 
 def _spelled(atom: Expr) -> Expr:
-    """``min(a, 1)`` as a bracket, and ``max(0, min(a, b))`` as ``min(max(0, a), max(0, b))``."""
+    """Rewrite ``min(a, 1)`` as a bracket and ``max(0, min(a, b))`` as ``min(max(0, a), max(0, b))``."""
     if isinstance(atom, Excess) and isinstance(atom.args[0], Least):
         return _spelled(Least(*(Excess(side) for side in atom.args[0].args)))
     return _least(*atom.args) if isinstance(atom, Least) else atom
 
 
 def identities(polynomial: Polynomial) -> Iterator[Polynomial]:
-    """Polynomials that are 0 whatever the sizes are, between atoms of ``polynomial``."""
+    """Polynomials over atoms of ``polynomial`` that are 0 for all sizes."""
     atoms = [atom for atom, _ in sorted_atoms({(atom, 1) for monomial in polynomial.terms for atom, _ in monomial})]
     for atom in atoms:
         if isinstance(atom, (Excess, Least, Most)):
@@ -78,7 +78,7 @@ def identities(polynomial: Polynomial) -> Iterator[Polynomial]:
 
 
 def _bounds(atom: Expr) -> Iterator[Polynomial]:
-    """``max(0, a - b) + min(a, b) = a``, and ``max(a, b) = b + max(0, a - b)``."""
+    """Identities: ``max(0, a - b) + min(a, b) = a``, and ``max(a, b) = b + max(0, a - b)``."""
     if isinstance(atom, Excess):
         terms = Add.make_args(atom.args[0])
         over = Add(*(term for term in terms if not term.could_extract_minus_sign()))
@@ -93,7 +93,7 @@ def _bounds(atom: Expr) -> Iterator[Polynomial]:
 
 
 def _least(one: Expr, other: Expr) -> Expr:
-    """``min(one, other)``; of a count and 1 it is the bracket that the count is not 0."""
+    """``min(one, other)``; ``min(count, 1)`` becomes the bracket ``[count >= 1]``."""
     for count, bound in permutations((one, other)):
         if bound == 1 and count.is_integer and count.is_nonnegative:
             return AtLeast(count, Integer(1))
@@ -101,7 +101,7 @@ def _least(one: Expr, other: Expr) -> Expr:
 
 
 def _remainders(atom: FloorDiv, atoms: list[Expr]) -> Iterator[Polynomial]:
-    """``a = m*(a//m) + [a % m >= 1] + ... + [a % m >= m - 1]``."""
+    """Identity: ``a = m*(a//m) + [a % m >= 1] + ... + [a % m >= m - 1]``."""
     over, by = atom.args
     if by.is_Integer and 1 < by <= MOST_REMAINDERS:
         rest = [AtLeast(Modulo(over, by), Integer(least)) for least in range(1, int(by))]
@@ -110,7 +110,7 @@ def _remainders(atom: FloorDiv, atoms: list[Expr]) -> Iterator[Polynomial]:
 
 
 def _joined(first: Tally, second: Tally) -> Iterator[Polynomial]:
-    """Tallies of one condition over ``range(a, b)`` and ``range(b, c)`` are that over ``range(a, c)``."""
+    """Identity: tallies of a condition over ``range(a, b)`` and ``range(b, c)`` add up to ``range(a, c)``."""
     index, low, middle, condition = first.args
     other, start, high, same = second.args
     if same.xreplace({other: index}) == condition and _meet(low, middle, start, high):
@@ -118,7 +118,7 @@ def _joined(first: Tally, second: Tally) -> Iterator[Polynomial]:
 
 
 def _meet(low: Expr, middle: Expr, start: Expr, high: Expr) -> bool:
-    """Whether ``range(low, middle)`` ends where ``range(start, high)`` starts, or both are cut at ``start``."""
+    """Whether ``range(start, high)`` continues ``range(low, middle)``, even if cut at the end."""
     end = _end(start, high)
     return low == 0 and end.is_nonnegative is True and middle in (Least(end, start), Least(start, end), _least(end, start))
 
@@ -130,7 +130,7 @@ def _end(start: Expr, high: Expr) -> Expr:
 
 
 def _ends(tally: Tally) -> Iterator[Polynomial]:
-    """A tally without its first or its last index, and the condition there, are the whole tally."""
+    """Identity: a tally without its first or last index, plus the condition there, is the whole tally."""
     index, low, high, condition = tally.args
     if low == 0 and isinstance(high, Excess) and (high.args[0] + 1).is_nonnegative:
         whole = high.args[0] + 1
@@ -148,5 +148,5 @@ def _sum(*terms: Expr) -> Polynomial:
 
 
 def _weight(monomial: Monomial) -> int:
-    """How much a reader reads: functions more than letters, letters more than numbers."""
+    """Reading cost of a monomial: functions weigh more than letters, letters more than numbers."""
     return 2 + sum(1 if atom.is_Symbol else 2 if is_bracket(atom) else 3 + len(atom.free_symbols) for atom, _ in monomial)

@@ -1,7 +1,7 @@
 """The functions of the expression language, and lists made by a formula, ``[s**2 for s in sides]``.
 
-A new function is one function and one line of :data:`FUNCTIONS`. A config may give the list of a
-loop, or the bounds of its range.
+To add a function, write it and add a line to :data:`FUNCTIONS`. If a config gives the list of a comprehension, or the bounds
+of its range, the result stays symbolic.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from symflops.formula.truth import NO, YES, Truth
 
 
 def listed(walker: Any, node: ast.ListComp) -> tuple[Any, ...] | Terms:
-    """The items of a list comprehension; if a config decides the list, a formula of them."""
+    """The items of a list comprehension, or symbolic :class:`Terms` if a config gives the list."""
     found = items_of(walker, node)
     if isinstance(found, Terms):
         return found
@@ -32,7 +32,7 @@ def listed(walker: Any, node: ast.ListComp) -> tuple[Any, ...] | Terms:
 
 
 def summed(walker: Any, node: ast.GeneratorExp) -> Expr:
-    """The sum over the items of a list; if a config decides the list, one that stays closed."""
+    """The value of ``sum(... for ...)``; a symbolic tally if a config gives the list."""
     found = items_of(walker, node)
     if isinstance(found, Terms):
         return total(found)
@@ -40,12 +40,12 @@ def summed(walker: Any, node: ast.GeneratorExp) -> Expr:
 
 
 def total(terms: Terms, of: Callable[[Expr], Expr] = lambda item: item) -> Expr:
-    """The sum of a function ``of`` the items of a list."""
+    """The sum of ``of(item)`` over a symbolic list, as a tally."""
     return fn.Tally(terms.index, terms.low, terms.high, terms.condition.expr * of(terms.item))
 
 
 def list_total(value: Any, of: Callable[[Expr], Expr] = lambda item: item) -> Expr | None:
-    """The sum of a function ``of`` the numbers of a list; None for what is no list of numbers."""
+    """The sum of ``of(item)`` over a list of numbers, known or symbolic; None for any other value."""
     if isinstance(value, Setting) and value.kind == "list":
         index = fn.size_symbol(f"{value.name}@")
         value = Terms(index, Integer(0), fn.Length(value.symbol), fn.Item(value.symbol, index))
@@ -58,7 +58,7 @@ def list_total(value: Any, of: Callable[[Expr], Expr] = lambda item: item) -> Ex
 
 
 def items_of(walker: Any, node: ast.GeneratorExp | ast.ListComp) -> list[tuple[Truth, Expr]] | Terms:
-    """The items that a loop makes, each with its condition, or the formula of an item."""
+    """The (condition, item) pairs of a comprehension, or symbolic :class:`Terms`."""
     (loop,) = node.generators
     assert isinstance(loop.target, ast.Name)
     name = loop.target.id
@@ -87,7 +87,7 @@ def items_of(walker: Any, node: ast.GeneratorExp | ast.ListComp) -> list[tuple[T
 
 
 def unused(name: str, names: Mapping[str, Any]) -> Symbol:
-    """The index of a loop over ``name``: no item of a loop around it has the same."""
+    """A fresh index symbol for a comprehension over ``name``, distinct from those of enclosing ones."""
     values = (getattr(value, "symbol", value) for value in names.values())
     taken = {symbol.name for value in values if isinstance(value, Expr) for symbol in value.free_symbols}
     found = (f"{name}{number or ''}@" for number in count())
@@ -95,7 +95,7 @@ def unused(name: str, names: Mapping[str, Any]) -> Symbol:
 
 
 def bounds_of(walker: Any, node: ast.expr) -> tuple[Expr, Expr] | None:
-    """The bounds of ``range(a, b)`` if they are not both known."""
+    """The bounds of ``range(a, b)`` if one is symbolic; None for known bounds or another node."""
     if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "range" and 0 < len(node.args) < 3):
         return None
     found = [walker.number(walker.visit(argument), argument) for argument in node.args]
@@ -201,15 +201,15 @@ FUNCTIONS: dict[str, tuple[tuple[int, ...], Function]] = {
     "per": ((2,), _per),
     "rev": ((1,), lambda walker, node, args: walker.list_of(args[0], node.args[0])[::-1]),
 }
-"""Each function with the numbers of values that it takes; empty for one that takes any."""
+"""Function name -> allowed numbers of arguments (empty: any), and the implementation."""
 
 
 def call_function(name: str, walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
-    """The value of a function of the language.
+    """Call a function of the language.
 
     Raises:
-        TypeError: It does not take values of these types.
-        ValueError: It does not take these values, or so many.
+        TypeError: the arguments have wrong types.
+        ValueError: the arguments have invalid values, or their number is wrong.
     """
     counts, function = FUNCTIONS[name]
     if counts and len(args) not in counts:

@@ -1,25 +1,25 @@
 """Useful pairs of queries and keys under attention masks, in closed form.
 
-Row ``i`` of ``Lq`` queries may see key ``j`` of ``Lk``. Queries stand at the end of the keys (bottom-right alignment), so row
-``i`` has the position ``t = i + Lk - Lq``; with more queries than keys the first rows stand before every key. Row ``t`` sees
-key ``j`` where the base and every bound that is given allow it:
+Row ``i`` of ``Lq`` queries may attend to key ``j`` of ``Lk``. Queries align with the last keys (bottom-right alignment), so
+row ``i`` has the position ``t = i + Lk - Lq``; with more queries than keys the first rows precede every key. Row ``t`` attends
+to key ``j`` if the base and every given bound allow it:
 
-* ``full``: always. ``block``: the keys of its own block; without blocks, an item is one block. The other masks hold within an
-  item, too, so packed documents are items of their own.
+* ``full``: always. ``block``: the keys of its own block; without blocks, an item is one block. The other masks also apply
+  within an item, so packed documents are separate items.
 * ``causal``: ``j <= t``.
 * ``prefix`` with ``p`` keys: ``j < p or j <= t``; without a number of keys (it is null) it is ``causal``.
 * ``sliding`` ``W``: ``t - W < j``, the last ``W`` keys including itself. Under ``full`` it is causal as well (``j <= t``);
-  under ``prefix`` the keys of the prefix that are still ahead stay visible, those out of the window do not.
+  under ``prefix`` the keys of the prefix that are still ahead stay visible, those behind the window do not.
 * ``local`` ``W``: ``|t - j| <= W``, so up to ``2 W + 1`` keys.
 * ``chunked`` ``c``: ``t // c == j // c``, counted from the first key.
 
-Blocks of unequal lengths ``b`` are given by the pairs ``within`` them, the sum of ``b (b - 1) / 2``; a token of no block is one
-of its own. A causal mask allows these pairs beside its own, so that a row sees its block and all before, in whatever order
-blocks come. ``picked`` are the pairs of a mask that allows each row a number of keys.
+Blocks of unequal lengths ``b`` are given by the pairs ``within`` blocks, the sum of ``b (b - 1) / 2``; a token outside blocks
+is a block of one. A causal mask adds these pairs to its own, so a row attends to its block and all earlier keys, in any order
+of blocks. ``picked`` is the number of pairs of a mask that allows each row a fixed number of keys.
 
-The keys that a row sees up to its own position depend on that position alone. So for any bounds, the pairs behind are those of
+The number of keys up to a row's own position depends on that position alone. So for any bounds, the pairs behind are those of
 a square of ``Lk`` minus those of the ``Lk - Lq`` missing rows; the pairs ahead are counted separately. The formulas use
-``min(length, W)``, ``length // c`` and ``length % c`` of a few lengths, and are exact for all lengths from 0 on.
+``min(length, W)``, ``length // c`` and ``length % c`` of a few lengths, and are exact for all lengths >= 0.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ Square = Callable[[Expr], Expr]
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """The allowed pairs: those of a base that also satisfy each bound; a bound of None allows all.
+    """An attention mask: a pair is allowed if the base and every bound allow it; None is no bound.
 
-    ``prefix`` belongs to the base of that name. The base ``within`` has the pairs within blocks alone.
+    ``prefix`` is used by the base of that name. The base ``within`` has the pairs within blocks alone.
     """
 
     base: str = "full"
@@ -55,7 +55,7 @@ class Mask:
 
     @property
     def name(self) -> str:
-        """The mask in one word, empty if every pair is allowed."""
+        """Name of the mask, e.g. ``causal`` or ``prefix_sliding``; empty if every pair is allowed."""
         if self.picked is not None or self.within is not None:
             return "_".join([*([] if self.base == "full" else [self.base]), "picked" if self.within is None else "blocks"])
         bounds = [name for name in ("sliding", "local", "chunked") if getattr(self, name) is not None]
@@ -64,7 +64,7 @@ class Mask:
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether a query may see keys after its own position."""
+        """Whether a query may attend to keys after its own position."""
         if self.base == "prefix":
             return self.prefix is not None
         if self.picked is not None or self.within is not None:
@@ -73,7 +73,7 @@ class Mask:
 
 
 def useful_pairs(mask: Mask, queries: Expr, keys: Expr) -> Expr:
-    """Pairs that ``mask`` allows between ``queries`` and ``keys`` tokens of one sample.
+    """Number of pairs that ``mask`` allows between ``queries`` and ``keys`` tokens of one sample.
 
     Raises:
         ValueError: no such base.
@@ -91,7 +91,7 @@ def useful_pairs(mask: Mask, queries: Expr, keys: Expr) -> Expr:
 
 
 def behind(mask: Mask, queries: Expr, keys: Expr) -> Expr:
-    """Pairs of a row with the keys up to its own position."""
+    """Number of allowed pairs with keys up to the query's own position."""
     if mask.sliding is None and mask.local is None and mask.chunked is None:
         return causal(queries, keys)
     square, start = chunks(lambda length: band(mask, length), mask.chunked), Excess(keys - queries)
@@ -99,7 +99,7 @@ def behind(mask: Mask, queries: Expr, keys: Expr) -> Expr:
 
 
 def ahead(mask: Mask, queries: Expr, keys: Expr) -> Expr:
-    """Pairs of a row with the keys after its own position; a prefix mask allows the first few of these."""
+    """Number of allowed pairs with keys after the query's own position, e.g. within a prefix."""
     start, early = Excess(keys - queries), Excess(queries - keys)
     rows, last, seen = queries, keys, Least(queries, keys)
     if mask.base == "prefix" and mask.prefix is not None:
@@ -117,7 +117,7 @@ def ahead(mask: Mask, queries: Expr, keys: Expr) -> Expr:
 
 
 def causal(queries: Expr, keys: Expr) -> Expr:
-    """Pairs of a causal mask: row ``i`` sees ``max(0, i + 1 + keys - queries)`` keys."""
+    """Number of pairs of a causal mask: row ``i`` attends to ``max(0, i + 1 + keys - queries)`` keys."""
     if queries == keys:
         return triangle(keys)
     return triangle(keys) - triangle(Excess(keys - queries))
@@ -129,7 +129,7 @@ def triangle(length: Expr) -> Expr:
 
 
 def band(mask: Mask, length: Expr) -> Expr:
-    """Pairs up to the diagonal of a square: row ``t`` sees the last ``min(t + 1, W)`` keys."""
+    """Pairs up to the diagonal of a square: row ``t`` attends to the last ``min(t + 1, W)`` keys."""
     if mask.sliding is None:
         return triangle(length) if mask.local is None else length + near(length, mask.local)
     width = mask.sliding if mask.local is None else Least(mask.sliding, mask.local + ONE)
@@ -138,7 +138,7 @@ def band(mask: Mask, length: Expr) -> Expr:
 
 
 def near(length: Expr, reach: Expr | None) -> Expr:
-    """Pairs on one side of the diagonal of a square, at most ``reach`` away: ``min(0, W) + ... + min(length - 1, W)``."""
+    """Pairs on one side of a square's diagonal within ``W``: ``min(0, W) + ... + min(length - 1, W)``."""
     if reach is None:
         return triangle(length - ONE)
     short = Least(length, reach)
@@ -146,27 +146,27 @@ def near(length: Expr, reach: Expr | None) -> Expr:
 
 
 def chunks(square: Square, size: Expr | None) -> Square:
-    """Turn a count of pairs in a square into one in its chunks of ``size``: the whole chunks and the rest."""
+    """Restrict ``square`` (length -> pairs) to chunks of ``size``: whole chunks plus the rest."""
     if size is None:
         return square
     return lambda length: FloorDiv(length, size) * square(size) + square(Modulo(length, size))
 
 
 def reach(mask: Mask, keys: Expr) -> Expr:
-    """Keys that a row far from both ends sees: all, or those within the smallest bound."""
+    """Number of keys for a row far from both ends: ``keys``, or the smallest bound."""
     for bound in bounds_of(mask):
         keys = Least(keys, bound)
     return keys
 
 
 def bounds_of(mask: Mask) -> list[Expr]:
-    """The keys that each bound of a mask leaves to a row far from both ends."""
+    """Number of keys that each bound of a mask allows a row far from both ends."""
     bounds = [mask.sliding, mask.chunked, None if mask.local is None else 2 * mask.local + ONE]
     return [bound for bound in bounds if bound is not None]
 
 
 def area(mask: Mask, queries: Expr, keys: Expr) -> Expr:
-    """The area of a mask as a figure whose sides are lengths; a mask that looks ahead has its useful pairs."""
+    """Geometric area of a mask, ``L**2 / 2`` if causal; the useful pairs if it looks ahead."""
     if mask.looks_ahead:
         return useful_pairs(mask, queries, keys)
     half = Rational(1, 2)
@@ -180,11 +180,12 @@ def area(mask: Mask, queries: Expr, keys: Expr) -> Expr:
 
 
 def pairs_by(word: str, mask: Mask, queries: Expr, keys: Expr) -> Expr:
-    """Pairs as a convention's word counts them: ``useful``, ``all``, ``half`` of all, a ``band`` of full rows, ``half_band``.
+    """Number of pairs under a convention's word for a mask: ``useful``, ``all``, ``half``, ``band``, ...
 
-    ``half_within`` is half of all if every key is in reach, else the useful pairs. ``area`` is that of the mask as a figure,
-    half a square for a triangle. With ``_beyond`` each text counts as if it were longer than the bound. A mask that allows
-    every pair has all its pairs for any word.
+    ``band`` gives every row its full width, ``half_band`` half of that. ``half_within`` is half of all pairs if every key is
+    within the bounds, else the useful pairs. ``area`` is the geometric area, half a square for a causal mask. The suffix
+    ``_beyond`` counts each sequence as if it were longer than the bound. A mask that allows every pair has all its pairs
+    under any word.
     """
     if not mask.name:
         return queries * keys
@@ -194,7 +195,7 @@ def pairs_by(word: str, mask: Mask, queries: Expr, keys: Expr) -> Expr:
             {atom: one for atom in found.atoms(Least) for one in bounds_of(mask) if set(atom.args) == {keys, one}}
         )
     if mask.base == "within" and word not in ("useful", "area"):
-        return ZERO  # all pairs are counted beside
+        return ZERO  # another contraction counts all pairs
     if word == "useful":
         return useful_pairs(mask, queries, keys)
     if word == "area":
@@ -208,5 +209,5 @@ def pairs_by(word: str, mask: Mask, queries: Expr, keys: Expr) -> Expr:
 
 
 def bound_of(mask: Mask) -> str:
-    """The word of a convention for a mask: its tightest bound, else its base."""
+    """The name by which conventions refer to a mask: its first bound, else its base."""
     return next((name for name in ("sliding", "local", "chunked") if getattr(mask, name) is not None), mask.base)

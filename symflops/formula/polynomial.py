@@ -1,8 +1,8 @@
 """Sparse polynomials over sympy expressions: the working form of costs.
 
 ``sympy.expand`` on a whole derivation is slow, and the order of its terms varies. A :class:`Polynomial` is a dictionary from
-products of atoms to rational factors; an atom is a symbol, or a function that stays whole (a rounded quotient, a bracket).
-:class:`Definitions` compares and divides expressions with which derived sizes stand for their formulas.
+monomials to rational factors; an atom is a symbol, or a function that is not expanded (a rounded quotient, a bracket).
+:class:`Definitions` compares and divides expressions after replacing derived sizes by their formulas.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Polynomial(Poly):
 
     @classmethod
     def of(cls, expr: Expr | int) -> Polynomial:
-        """``expr`` multiplied out."""
+        """Expand ``expr`` to a polynomial (cached)."""
         return _known(Integer(expr) if isinstance(expr, int) else expr)
 
     @staticmethod
     def product(left: Monomial, right: Monomial) -> Monomial:
-        """The product of two products: a bracket is its own square, and an atom that another implies is dropped."""
+        """The product of two monomials; brackets are idempotent, and implied brackets are dropped."""
         if not left or not right:
             return left or right
         powers = dict(left)
@@ -42,7 +42,7 @@ class Polynomial(Poly):
         return frozenset(pairs)
 
     def __mul__(self, other: Polynomial) -> Polynomial:
-        """The product; no products of terms are alike, or shorter, if the atoms have nothing to do with each other."""
+        """The product; with unrelated atoms no terms merge, so monomials are simply united."""
         if not self.atoms.isdisjoint(other.atoms) or _meet(self.atoms, other.atoms) or _meet(other.atoms, self.atoms):
             return super().__mul__(other)
         return Polynomial({one | two: a * b for one, a in self.terms.items() for two, b in other.terms.items()})
@@ -55,7 +55,7 @@ class Polynomial(Poly):
         )
 
     def split_whole(self, inside: Callable[[Expr], bool]) -> dict[Monomial, Polynomial]:
-        """:meth:`split` in which a part includes its divisors, so that a quotient of lengths stays whole."""
+        """Like :meth:`split`, but a nonempty part also takes the divisors, so that quotients stay together."""
 
         def part(monomial: Monomial) -> Monomial:
             chosen = frozenset(pair for pair in monomial if inside(pair[0]))
@@ -64,7 +64,7 @@ class Polynomial(Poly):
         return self.grouped(part)
 
     def quotient(self, other: Polynomial) -> Polynomial | None:
-        """The exact quotient by a single term or by a constant multiple of this; None if there is none."""
+        """The exact quotient if ``other`` is one term, or a constant multiple of this polynomial; else None."""
         if len(other.terms) == 1:
             ((divisor, factor),) = other.terms.items()
             terms: dict[Monomial, Factor] = {}
@@ -84,7 +84,7 @@ class Polynomial(Poly):
 
 
 def sorted_atoms(monomial: Iterable[tuple[Expr, int]]) -> list[tuple[Expr, int]]:
-    """The atoms of a product, sorted by a key that no hash seed changes."""
+    """The (atom, exponent) pairs of a monomial, sorted independently of the hash seed."""
     return sorted(monomial, key=lambda pair: (text_of(pair[0]), pair[1]))
 
 
@@ -109,9 +109,9 @@ def _convert(expr: Expr) -> Polynomial:
 
 
 def _tally(expr: Tally) -> Polynomial:
-    """Multiply out a tally: that of ``1 - b`` is the length of the run minus that of ``b``.
+    """Expand a tally over the terms of its condition; factors without the index move before it.
 
-    Over at most one index, it is the condition at that index.
+    A tally over at most one index is the condition at that index.
     """
     index, low, high, condition = expr.args
     run = high - low
@@ -135,19 +135,19 @@ def _power(base: Expr, exponent: int) -> Polynomial:
 
 
 def _absorb(pairs: set[tuple[Expr, int]]) -> set[tuple[Expr, int]]:
-    """Drop ``[L >= k]`` beside ``max(0, L - m)`` with ``m >= k - 1``, which is 0 whenever the bracket is."""
+    """Drop ``[L >= k]`` next to ``max(0, L - m)`` with ``m >= k - 1``, which is 0 whenever the bracket is."""
     conditions = [pair for pair in pairs if isinstance(pair[0], AtLeast)]
     return pairs - {pair for pair in conditions if any(_implies(other, pair[0]) for other, _ in pairs)}
 
 
 def _meet(conditions: Iterable[Expr], atoms: Iterable[Expr]) -> bool:
-    """Whether a condition is implied by an atom."""
+    """Whether one of ``atoms`` implies one of ``conditions``."""
     return any(isinstance(one, AtLeast) and any(_implies(atom, one) for atom in atoms) for one in conditions)
 
 
 @lru_cache(maxsize=1 << 15)
 def _implies(factor: Expr, condition: Expr) -> bool:
-    """Whether ``factor``, which is no condition, is 0 whenever ``condition`` is."""
+    """Whether ``factor`` is 0 whenever ``condition`` is 0; False for a bracket."""
     if is_bracket(factor):
         return False
     base, bound = condition.args
@@ -156,7 +156,7 @@ def _implies(factor: Expr, condition: Expr) -> bool:
 
 
 def _nothing_at(atom: Expr) -> Expr:
-    """The expression that is at most 0 when ``atom`` is 0; for a rounded-up number of runs it is the length itself."""
+    """An expression that is at most 0 when ``atom`` is 0: the argument of ``max(0, .)`` or of a ceiling."""
     inner = atom.args[0] if isinstance(atom, Excess) else atom
     runs, rest = inner.as_coeff_Add()
     if isinstance(rest, CeilDiv) and rest.args[1].is_Integer and rest.args[1] > 0 and runs.is_Integer:
@@ -165,7 +165,7 @@ def _nothing_at(atom: Expr) -> Expr:
 
 
 class Definitions:
-    """The formulas of derived sizes, with which widths are compared and divided."""
+    """Formulas of derived sizes, and comparison and division of expressions under them."""
 
     def __init__(self) -> None:
         self.pairs: dict[Symbol, Expr] = {}
@@ -173,13 +173,13 @@ class Definitions:
         self._quotients: dict[tuple[Expr, Expr], Expr | None] = {}
 
     def define(self, symbol: Symbol, value: Expr) -> None:
-        """Let ``symbol`` stand for ``value``."""
+        """Define the derived size ``symbol`` as ``value``."""
         self.pairs[symbol] = value
         self._known.clear()
         self._quotients.clear()
 
     def expand(self, expr: Expr) -> Polynomial:
-        """``expr`` with every derived size replaced by its formula, multiplied out."""
+        """The polynomial of ``expr`` with every derived size replaced by its formula."""
         if expr not in self._known:
             value = expr
             while value.free_symbols & self.pairs.keys():
@@ -188,16 +188,16 @@ class Definitions:
         return self._known[expr]
 
     def equal(self, a: Expr, b: Expr) -> bool:
-        """Whether two expressions are the same number for all sizes."""
+        """Whether two expressions are equal for all sizes."""
         return a == b or self.expand(a) == self.expand(b)
 
     def formulas_of(self, *values: Expr | None) -> str:
-        """The formulas of the derived sizes in some expressions, as a note of a finding."""
+        """The definitions of the derived sizes in ``values`` (``a is b * c, ...``), as a note of a finding."""
         symbols = {symbol for value in values if value is not None for symbol in value.free_symbols}
         return ", ".join(f"{said(symbol)} is {said(value)}" for symbol, value in self.pairs.items() if symbol in symbols)
 
     def divide(self, a: Expr, b: Expr) -> Expr | None:
-        """``a / b`` if it is a polynomial, else None."""
+        """``a / b`` if the quotient is a polynomial, else None."""
         if (a, b) not in self._quotients:
             self._quotients[a, b] = self._divided(a, b)
         return self._quotients[a, b]

@@ -1,4 +1,4 @@
-"""Quotients by numbers that divide each term, which need no rounding."""
+"""Exact division of sums by integers, without rounding."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sympy import Add, Expr
 
 
 def exact_quotient(a: Expr, b: Expr) -> Expr | None:
-    """``a / b`` if ``b`` is a number that divides each term of ``a``.
+    """``a / b`` if ``b`` is an integer above 1 that divides each term of ``a``, else None.
 
     >>> from sympy import Integer, Symbol
     >>> exact_quotient(4 * Symbol("D", integer=True) + 2, Integer(2))

@@ -1,4 +1,4 @@
-"""Sparse polynomials over any atoms: expressions, formulas, numbers or names; made shorter by identities."""
+"""Sparse polynomials over any hashable atoms, and their reduction by identities."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, Self, TypeVar
 
 Factor = int | Fraction  # a whole factor is an ``int``, which is much faster
 Monomial = frozenset[tuple[Any, int]]
-"""A product of atoms, each with its exponent."""
+"""A product of atoms as (atom, exponent) pairs."""
 CONSTANT: Monomial = frozenset()
 
 
 class Poly:
-    """A dictionary from products of atoms to rational factors; immutable, equal if it is the same sum.
+    """An immutable polynomial: monomial -> rational factor. Equal sums compare equal.
 
-    An atom that is ``idempotent``, such as a condition, is its own square.
+    An atom with a true attribute ``idempotent``, such as a bracket, is its own square.
     """
 
     __slots__ = ("_atoms", "_hash", "terms")
@@ -35,12 +35,12 @@ class Poly:
 
     @classmethod
     def atom(cls, atom: Any, exponent: int = 1) -> Self:
-        """An atom, or a power of it."""
+        """The polynomial ``atom**exponent``."""
         return cls({frozenset(((atom, exponent),)): 1})
 
     @staticmethod
     def product(left: Monomial, right: Monomial) -> Monomial:
-        """The product of two products of atoms."""
+        """The product of two monomials."""
         if not left or not right:
             return left or right
         powers = dict(left)
@@ -55,7 +55,7 @@ class Poly:
 
     @classmethod
     def summed(cls, products: Iterable[tuple[Monomial, Factor]]) -> Self:
-        """The sum of products, each times its factor."""
+        """The sum of (monomial, factor) pairs; equal monomials merge."""
         terms: dict[Monomial, Factor] = {}
         for monomial, factor in products:
             terms[monomial] = terms.get(monomial, 0) + factor
@@ -63,7 +63,7 @@ class Poly:
 
     @property
     def atoms(self) -> frozenset[Any]:
-        """The atoms of all products."""
+        """The set of all atoms (cached)."""
         try:
             return self._atoms
         except AttributeError:
@@ -107,11 +107,11 @@ class Poly:
         return type(self)({monomial: value * factor for monomial, value in self.terms.items()})
 
     def split(self, inside: Callable[[Any], bool]) -> dict[Monomial, Self]:
-        """Group by the part of each product whose atoms satisfy ``inside``: that part -> its coefficient."""
+        """Group terms by the part of each monomial whose atoms satisfy ``inside``: part -> coefficient."""
         return self.grouped(lambda monomial: frozenset(pair for pair in monomial if inside(pair[0])))
 
     def grouped(self, part: Callable[[Monomial], Monomial]) -> dict[Monomial, Self]:
-        """Group by a part of each product: that part -> its coefficient."""
+        """Group terms by ``part(monomial)``: part -> coefficient."""
         parts: dict[Monomial, dict[Monomial, Factor]] = {}
         for monomial, factor in self.terms.items():
             chosen = part(monomial)
@@ -119,11 +119,11 @@ class Poly:
         return {chosen: type(self)(terms) for chosen, terms in parts.items()}
 
     def powers(self, atom: Any) -> dict[int, Self]:
-        """The coefficients by exponent of ``atom``."""
+        """Exponent of ``atom`` -> coefficient, which is free of the atom."""
         return {dict(chosen).get(atom, 0): part for chosen, part in self.split(lambda other: other == atom).items()}
 
     def without(self, ones: Collection[Any]) -> Self:
-        """The polynomial with 1 in place of some atoms."""
+        """Substitute 1 for the atoms ``ones``."""
         kept = ((frozenset(pair for pair in monomial if pair[0] not in ones), f) for monomial, f in self.terms.items())
         return self.summed(kept)
 
@@ -150,7 +150,7 @@ class Poly:
 
 
 def ratio(above: Factor, below: Factor) -> Factor:
-    """The exact quotient of two factors."""
+    """The exact quotient of two factors; an int if whole."""
     if type(above) is int and type(below) is int and above % below == 0:
         return above // below
     found = Fraction(above) / below
@@ -160,9 +160,9 @@ def ratio(above: Factor, below: Factor) -> Factor:
 def extracted(
     terms: Mapping[Monomial, Factor], first: Callable[[Monomial], Any] = lambda _: 0
 ) -> tuple[Factor, Monomial, Mapping[Monomial, Factor]]:
-    """A number, a product and a sum whose product is ``terms``: the greatest common factors.
+    """Split ``terms`` into its greatest common number, its greatest common monomial, and the rest.
 
-    Most terms of the sum are positive; of as many that are and are not, the one is that ``first`` sorts first.
+    The sign of the number makes most terms of the rest positive; on a tie, the term that ``first`` sorts first.
     """
     number = content(terms.values())
     positive = sum([1 if factor > 0 else -1 for factor in terms.values()])
@@ -179,7 +179,7 @@ def extracted(
 
 
 def _common(products: Iterable[Monomial]) -> Monomial:
-    """The greatest product by which all can be divided."""
+    """The greatest common divisor of monomials; negative exponents are ignored."""
     first, *others = products
     common = {atom: exponent for atom, exponent in first if exponent > 0}
     for product in others:
@@ -191,21 +191,21 @@ def _common(products: Iterable[Monomial]) -> Monomial:
 
 
 def _over(product: Monomial, divisor: Monomial) -> Monomial:
-    """The quotient of two products."""
+    """The quotient of two monomials; exponents may become negative."""
     powers = dict(divisor)
     left = [(atom, exponent - powers.get(atom, 0)) for atom, exponent in product]
     return frozenset([pair for pair in left if pair[1]])
 
 
 def content(factors: Collection[Factor]) -> Factor:
-    """The greatest number that leaves whole factors."""
+    """Greatest common divisor of ``factors``: the largest number that leaves integers after division."""
     if all(type(one) is int for one in factors):
         return gcd(*factors)  # type: ignore[arg-type]
     return ratio(gcd(*[one.numerator for one in factors]), lcm(*[one.denominator for one in factors]))
 
 
 def common_monomial(monomials: Iterable[Monomial]) -> Monomial:
-    """The greatest monomial by which all can be divided; a negative exponent in one is common to all."""
+    """The greatest common divisor of monomials; a negative exponent in one counts for all."""
     first, *others = map(dict, monomials)
     for powers in others:
         first = {atom: min(exponent, powers.get(atom, 0)) for atom, exponent in first.items()}
@@ -217,7 +217,7 @@ P = TypeVar("P", bound=Poly)
 
 
 def reduced(polynomial: P, identity: P, weight: Callable[[Monomial], int]) -> P:
-    """``polynomial`` plus those multiples of ``identity`` that make it shorter."""
+    """Add multiples of ``identity``, which equals 0, to ``polynomial`` that reduce its total ``weight``."""
     weights = {part: weight(part) for part in identity.terms}
     if sum(any(part <= monomial for monomial in polynomial.terms) for part in weights if part) < 2:
         return polynomial
@@ -236,7 +236,7 @@ def reduced(polynomial: P, identity: P, weight: Callable[[Monomial], int]) -> P:
 
 
 def _cofactors(polynomial: Poly, identity: Poly) -> list[Monomial]:
-    """The other factors of terms of ``polynomial`` that hold a part of ``identity`` that is no number, in a fixed order."""
+    """Quotients of terms of ``polynomial`` by non-constant monomials of ``identity``, in a fixed order."""
     atoms = {atom for part in identity.terms for atom, _ in part}
     found = {
         monomial - part: None
@@ -248,11 +248,11 @@ def _cofactors(polynomial: Poly, identity: Poly) -> list[Monomial]:
 
 
 def _multiples(found: Mapping[Monomial, Factor], identity: Poly) -> list[int]:
-    """How often ``identity`` may be taken away: whole numbers that let one of the terms vanish, and 0."""
+    """Candidate integer multiples of ``identity`` to subtract: 0, and those that cancel a term."""
     multiples = dict.fromkeys([0, *(ratio(factor, identity.terms[part]) for part, factor in found.items())])
     return [one for one in multiples if isinstance(one, int)]
 
 
 def _cost(found: Mapping[Monomial, Factor], identity: Poly, weights: Mapping[Monomial, int], times: int) -> int:
-    """The weight of the terms that are left without ``times`` the identity."""
+    """Total weight of the terms that remain after subtracting ``times * identity``."""
     return sum(weights[part] for part, factor in found.items() if factor != times * identity.terms[part])

@@ -1,7 +1,7 @@
-"""Sums over a range in closed form, such as that of the keys that each query sees.
+"""Sums over a range in closed form, such as the sum of keys over all queries.
 
-A term is a polynomial in the index whose atoms may also be ``index // B`` and ``index % B``, and the smaller or larger of two
-such numbers. A bound that rises or falls along the range cuts it into two; whole runs of ``B`` are summed as runs.
+A term is a polynomial in the index and in ``index // B``, ``index % B``, and minima or maxima of these. A ``min``, ``max`` or
+bracket that changes sides within the range splits the range in two; full blocks of ``B`` are summed per block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_DEGREE, MAX_CUTS = 12, 8
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The places from ``low`` up to ``high``: not below any of ``lows``, below each of ``highs``."""
+    """The range ``low <= index < high``: not below any of ``lows``, below each of ``highs``."""
 
     low: Expr
     high: Expr
@@ -33,7 +33,7 @@ class Run:
 
 
 def closed_sum(index: Symbol, low: Expr, high: Expr, term: Expr) -> Expr | None:
-    """The sum of ``term`` over ``low <= index < high`` without a loop, for ``low <= high``; None if this method finds none."""
+    """Closed form of the sum of ``term`` over ``low <= index < high`` (given ``low <= high``), or None."""
     divisors = frozenset(atom.args[1] for atom in term.atoms(FloorDiv, Modulo) if atom.has(index))
     term = term.replace(Modulo, lambda a, b: a - b * FloorDiv(a, b) if a.has(index) else Modulo(a, b))
     found = _total(index, Run(low, high, (low,), (high,), divisors), term)
@@ -60,7 +60,7 @@ def _total(index: Symbol, run: Run, term: Expr) -> Expr | None:
 
 
 def _changes_by_runs(index: Symbol, run: Run, term: Expr) -> bool:
-    """Whether bounds change from one run of a divisor to the next alone: whole runs are summed first, and bounds cut these."""
+    """Whether all bounds depend on the index only through ``index // B``: sum blocks of ``B`` first."""
     bounds = [atom for atom in term.atoms(*BOUNDS) if atom.has(index)]
     quotients = [atom for atom in term.atoms(FloorDiv) if atom.has(index)]
     if not bounds or len(quotients) != 1 or quotients[0].args[0] != index or run.low != ZERO:
@@ -69,7 +69,7 @@ def _changes_by_runs(index: Symbol, run: Run, term: Expr) -> bool:
 
 
 def _in_simple_arguments(index: Symbol, run: Run, term: Expr) -> Expr:
-    """``term`` in which what depends on the index is a positive part or a bracket, of arguments that are multiplied out."""
+    """Rewrite index-dependent ``min`` and ``max`` as positive parts, and expand arguments of all bounds."""
 
     def part(atom: Expr) -> Expr:
         if not atom.has(index):
@@ -88,7 +88,7 @@ def _in_simple_arguments(index: Symbol, run: Run, term: Expr) -> Expr:
 
 
 def _excess(index: Symbol, run: Run, value: Expr) -> Expr:
-    """``max(0, value)``; decided where ``row >= size*(row//size)`` and ``size >= 1`` do so."""
+    """``max(0, value)``, simplified if ``index >= size*(index//size)`` and ``size >= 1`` decide the sign."""
     found, rest = value, Dummy(integer=True, nonnegative=True)
     for atom in value.atoms(FloorDiv):
         if _is_quotient(index, atom) and atom.args[0] == index:
@@ -104,7 +104,7 @@ def _excess(index: Symbol, run: Run, value: Expr) -> Expr:
 
 
 def _cut(index: Symbol, run: Run, atom: Expr) -> list[tuple[Run, Expr]] | None:
-    """The parts of ``run`` in which ``atom`` is one of its sides, with that side; None if it changes more than once."""
+    """Split ``run`` where ``atom`` changes sides: (part, value of the atom) pairs, or None."""
     above, rest = (atom.args[0], atom.args[0]) if isinstance(atom, Excess) else (ONE, atom.args[0] - atom.args[1])
     found = _turn(index, run, rest, isinstance(atom, AtLeast))
     if found is None:
@@ -123,7 +123,7 @@ def _cut(index: Symbol, run: Run, atom: Expr) -> list[tuple[Run, Expr]] | None:
 
 
 def _turn(index: Symbol, run: Run, rest: Expr, strict: bool) -> tuple[Expr, bool] | None:
-    """From which place on ``rest`` is at least 0 (it rises), or at most 0 (it falls; ``strict``: below 0)."""
+    """(place, rises): from ``place`` on, ``rest >= 0`` if rising, else ``<= 0`` (``strict``: ``< 0``)."""
     parts = Polynomial.of(rest).split(lambda atom: atom.has(index))
     moving = [(monomial, factor) for monomial, factor in parts.items() if monomial]
     if not moving:
@@ -144,7 +144,7 @@ def _turn(index: Symbol, run: Run, rest: Expr, strict: bool) -> tuple[Expr, bool
 
 
 def _quotient(function: Callable[[Expr, Expr], Expr], above: Expr, below: Expr) -> Expr:
-    """A quotient that ``function`` rounds, if it need be."""
+    """The exact quotient if it is an integer polynomial, else ``function(above, below)``, which rounds."""
     whole = Polynomial.of(above).quotient(Polynomial.of(below))
     return whole.expr if whole is not None and whole.expr.is_integer else function(above, below)
 
@@ -158,7 +158,7 @@ def _positive(expr: Expr, run: Run) -> bool:
 
 
 def _by_runs(index: Symbol, run: Run, term: Expr, quotients: list[Expr]) -> Expr | None:
-    """The sum over whole runs of a divisor, and over what is left of the last one."""
+    """Sum ``term`` over full blocks of a divisor, plus the partial last block; None if not possible."""
     first, *others = quotients
     if others or not _is_quotient(index, first):
         return None
@@ -186,7 +186,7 @@ def _by_runs(index: Symbol, run: Run, term: Expr, quotients: list[Expr]) -> Expr
 
 
 def _power_sums(index: Symbol, run: Run, term: Expr) -> Expr | None:
-    """The sum of a polynomial."""
+    """Sum a polynomial in the index over ``run``; None if it has other index-dependent atoms."""
     total: Expr = ZERO
     for monomial, factor in Polynomial.of(term).split(lambda atom: atom.has(index)).items():
         power = dict(monomial).get(index, 0) if monomial else 0
@@ -197,7 +197,7 @@ def _power_sums(index: Symbol, run: Run, term: Expr) -> Expr | None:
 
 
 def _powers(power: int, end: Expr) -> Expr:
-    """``0**power + 1**power + ... + (end - 1)**power``, by Bernoulli's numbers."""
+    """``0**power + 1**power + ... + (end - 1)**power``, by Faulhaber's formula."""
     numbers = [bernoulli(place) if place != 1 else Rational(-1, 2) for place in range(power + 1)]
     factors = [Rational(comb(power + 1, place), power + 1) * number for place, number in enumerate(numbers)]
     return Add(*(factor * end ** (power + 1 - place) for place, factor in enumerate(factors)))

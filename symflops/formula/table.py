@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ConfigError(SymflopsError, ValueError):
-    """A config lacks what a size needs, or holds something of another type."""
+    """A config lacks a required value, or has a value of a wrong type."""
 
 
 class Formulas:
@@ -26,7 +26,7 @@ class Formulas:
         self._letters: dict[int, frozenset[str]] = {}
 
     def letters(self, position: int) -> frozenset[str]:
-        """The letters that a formula reads."""
+        """The letters that the formula at ``position`` reads (cached)."""
         found = self._letters.get(position)
         if found is None:
             node = self.nodes[position]
@@ -39,7 +39,7 @@ class Formulas:
         return found
 
     def value(self, position: int, names: Mapping[str, Any]) -> Any:
-        """The value of a formula: an int wherever it is whole, else a Fraction.
+        """Evaluate the formula at ``position``: an int if the value is whole, else a Fraction.
 
         ``names`` maps letters to ints, Fractions, booleans, texts, tuples, or None for null, which counts as 0.
         """
@@ -47,10 +47,10 @@ class Formulas:
         return int(found) if not isinstance(found, int) and getattr(found, "denominator", 0) == 1 else found
 
     def settled(self, position: int, names: Mapping[str, Any]) -> Any:
-        """The value of a formula of sizes.
+        """Evaluate a formula of sizes; failures become errors about the config.
 
         Raises:
-            ConfigError: it has no value: a division by zero, a list that is too short, a text where a number is read.
+            ConfigError: a division by zero, a list that is too short, or a text instead of a number.
         """
         try:
             return self.value(position, names)
@@ -96,11 +96,11 @@ class Formulas:
         return ON_LISTS[operator](*values) if values[0] != 0 else 0  # a null list counts as 0, and so do its items
 
     def _tally(self, index: str, turns: range, condition: int, names: Mapping[str, Any]) -> Any:
-        """In how many turns of a loop a condition holds."""
+        """Sum a condition over the iterations ``turns``."""
         return sum([self._value(condition, {**names, index: turn}) for turn in turns])
 
     def _product(self, factors: Sequence[int], names: Mapping[str, Any]) -> Any:
-        """A product; factors after a zero are not read, because they may have no value."""
+        """The product of factors; evaluation stops at a zero, because later factors may be undefined."""
         result: Any = 1
         for factor in factors:
             result = result * self._value(factor, names)
@@ -109,7 +109,7 @@ class Formulas:
         return result
 
     def _bracket(self, condition: str, operands: Sequence[int], names: Mapping[str, Any]) -> int:
-        """1 if a condition holds, else 0; its letters may stand for texts, lists and null."""
+        """1 if a condition holds, else 0; letters may be texts, lists or null."""
         nodes = [self.nodes[operand] for operand in operands]
         if condition == "?given":
             return int(type(nodes[0]) is str and names[nodes[0]] is not None)
@@ -119,7 +119,7 @@ class Formulas:
 
 
 class BoundFormulas(Formulas):
-    """Evaluates the formulas of a table for ``names`` that stay as they are: iterations are counted once."""
+    """Evaluates the formulas of a table for fixed ``names``; tallies are cached."""
 
     def __init__(self, nodes: Sequence[Any], names: Mapping[str, Any]) -> None:
         super().__init__(nodes)
@@ -148,14 +148,14 @@ def operands(node: Sequence[Any]) -> Sequence[int]:
 
 
 def least(one: Any, *others: Any) -> Any:
-    """The smallest, element by element if one of them is an array."""
+    """The minimum, elementwise if an argument is an array."""
     for two in others:
         one = one.clip(max=two) if hasattr(one, "clip") else two.clip(max=one) if hasattr(two, "clip") else min(one, two)
     return one
 
 
 def most(one: Any, *others: Any) -> Any:
-    """The largest, element by element if one of them is an array."""
+    """The maximum, elementwise if an argument is an array."""
     for two in others:
         one = one.clip(min=two) if hasattr(one, "clip") else two.clip(min=one) if hasattr(two, "clip") else max(one, two)
     return one
@@ -169,7 +169,7 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "min": least,
     "max": most,
 }
-"""Integer functions, of numbers and of whole columns alike."""
+"""Integer functions of numbers or arrays."""
 ON_LISTS: dict[str, Callable[..., Any]] = {
     "item": lambda values, index: values[index],
     "each": lambda values, index: 0 if isinstance(values, str) else values[index] if isinstance(values, tuple) else values,
@@ -177,7 +177,7 @@ ON_LISTS: dict[str, Callable[..., Any]] = {
     "count": lambda values, value: list(values).count(value),
     "total": lambda values: sum(values),
 }
-"""Functions of lists. ``each`` also takes a number, which then stands for all items; a word counts 0."""
+"""Functions of lists. ``each`` also accepts one number for all items; a text gives 0."""
 CONDITIONS: dict[str, Callable[..., bool]] = {
     "?at_least": lambda one, two: (one or 0) >= two,
     "?equal": lambda one, two: one == two,

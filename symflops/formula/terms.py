@@ -1,4 +1,4 @@
-"""Sums and products of formulas, simplified so that they print well, and formulas replaced wherever they stand."""
+"""Simplified sums and products of formulas, and rewriting of formulas inside dataclasses."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def _whole(number: int) -> Num:
 
 
 def numeral(number: Factor) -> Num:
-    """A number as a formula."""
+    """A number as a formula node."""
     return _whole(number) if type(number) is int else Num(Fraction(number))
 
 
 def times(*formulas: Formula) -> Formula:
-    """A product: one number first, equal factors as powers, brackets and sums last."""
+    """The simplified product: one number first, equal factors as powers, brackets and sums last."""
     number: Factor = 1
     powers: dict[Formula, int] = {}
     for formula in formulas:
@@ -47,12 +47,12 @@ def times(*formulas: Formula) -> Formula:
 
 
 def _is_late(factor: Formula) -> bool:
-    """Whether a factor comes after letters: a condition or a sum, or a power of one."""
+    """Whether a factor prints after letters: a bracket or a sum, or a power of one."""
     return isinstance(factor.base if type(factor) is Power else factor, (Bracket, Sum))
 
 
 def plus(formulas: Sequence[Formula]) -> Formula:
-    """A sum with equal terms merged and opposite terms cancelled."""
+    """The simplified sum of formulas, with equal terms merged and opposite terms cancelled."""
     counts: dict[Formula, Factor] = {}
     for formula in formulas:
         for term in formula.terms if isinstance(formula, Sum) else (formula,):
@@ -62,7 +62,7 @@ def plus(formulas: Sequence[Formula]) -> Formula:
 
 
 def coefficient(term: Formula) -> tuple[Factor, Formula]:
-    """A term as (number, rest)."""
+    """Split a term into its numeric coefficient and the rest."""
     if isinstance(term, Num):
         return term.value, ONE
     if not isinstance(term, Prod):
@@ -78,12 +78,12 @@ def factors_of(formula: Formula) -> tuple[Formula, ...]:
 
 
 def product_of(factors: Sequence[Formula]) -> Formula:
-    """The product of ``factors`` in this order; one factor stands alone."""
+    """The product of ``factors`` in this order, not simplified; a single factor is returned itself."""
     return factors[0] if len(factors) == 1 else Prod(tuple(factors))
 
 
 def sum_of(terms: Iterable[Formula]) -> Formula:
-    """The sum of ``terms`` in this order; one term stands alone."""
+    """The sum of ``terms`` in this order, not simplified; a single term is returned itself, none give 0."""
     found = tuple(terms)
     return ZERO if not found else found[0] if len(found) == 1 else Sum(found)
 
@@ -99,7 +99,7 @@ PLAIN = frozenset({str, int, bool, float, Fraction, type(None)})
 
 
 class Rewriting:
-    """Replaces each formula by ``change`` of it; None leaves the formula, whose parts are rewritten then.
+    """Replaces formulas in nested dataclasses and tuples by ``change(formula)``; None recurses.
 
     A value without changed formulas stays the same object, and a shared object is rewritten once.
     """
@@ -118,7 +118,7 @@ class Rewriting:
         return found[1]
 
     def rewritten(self, value: Any) -> Any:
-        """``value`` with its formulas replaced."""
+        """Rewrite ``value`` without the cache of :meth:`__call__`."""
         formula = self.change(value) if type(value) in NODES else None
         if formula is not None:
             return formula

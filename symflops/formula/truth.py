@@ -1,10 +1,10 @@
 """Conditions that may depend on sizes, as polynomials over 0/1 brackets.
 
-Whether an operator exists, whether a value needs a gradient and whether anything reads it are yes, no, or "when L >= 1", "when
-``qk_norm`` is set". Each of these is a :class:`Truth`: a multilinear polynomial over brackets. *And* is a product, *or* is
-``a + b - a*b``, *not* is ``1 - a``. So equal conditions are equal objects, and a cost can be multiplied by one.
+An operator may exist, and a value may need a gradient or have a reader, always, never, or "if L >= 1", "if ``qk_norm`` is
+set". Each condition is a :class:`Truth`: a multilinear polynomial over brackets. *And* is a product, *or* is ``a + b - a*b``,
+*not* is ``1 - a``. So equal conditions compare equal, and a cost can be multiplied by a condition.
 
-Where a condition must be known and is not, :class:`UnknownSizeError` names the size that decides it.
+If a condition must be known and is not, :class:`UnknownSizeError` names the size that decides it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from symflops.support.findings import Diagnostic, Span
 class UnknownSizeError(Exception):
     """The structure of the model depends on a size that is still a symbol.
 
-    Operators such as ``&`` of conditions raise this deep inside an evaluation. The driver answers it with the size of a config.
+    Operators such as ``&`` of conditions raise this deep inside an evaluation. The driver catches it and retries with the value
+    from a config.
 
     Attributes:
-        size: The size to fix; empty if no single size would settle it.
-        diagnostic: What to report if nobody knows that size.
+        size: The size to fix; empty if no single size suffices.
+        diagnostic: The finding to report if that size has no value.
     """
 
     def __init__(self, size: str, diagnostic: Diagnostic) -> None:
@@ -36,7 +37,7 @@ class UnknownSizeError(Exception):
 
 
 def unequal_widths(widths: Iterable[Expr], message: str, span: Span | None) -> UnknownSizeError | None:
-    """The error to raise if ``widths`` are unequal and a condition decides them; None if no condition does."""
+    """The error for unequal ``widths`` that depend on a condition; None if no condition occurs."""
     atoms = {atom for width in widths for atom in width.atoms(Bracket, Symbol) if is_bracket(atom)}
     sizes = sizes_in(*atoms)
     if not sizes:
@@ -47,9 +48,9 @@ def unequal_widths(widths: Iterable[Expr], message: str, span: Span | None) -> U
 
 
 def tangled(brackets: Iterable[Expr]) -> UnknownSizeError:
-    """The error about a condition over too many ``brackets``.
+    """The error for a condition over too many ``brackets``.
 
-    It asks for a list in one of them first, and for a count last.
+    It names the size to fix: preferably a list that a bracket reads, a count only as the last resort.
     """
     rank: dict[str, int] = {}
     for bracket in sorted(brackets, key=text_of):
@@ -79,13 +80,13 @@ class Truth:
 
     @classmethod
     def of(cls, bracket: Expr | bool | int) -> Truth:
-        """The condition that ``bracket`` holds; a plain truth value will do."""
+        """The condition that ``bracket`` holds; also accepts a bool or a constant."""
         if isinstance(bracket, (bool, int)) or bracket.is_Integer:
             return YES if int(bracket) else NO
         return cls({frozenset((bracket,)): 1})
 
     def __and__(self, other: Truth) -> Truth:
-        """Both hold.
+        """The condition that both hold.
 
         Raises:
             UnknownSizeError: the result has more than ``MAX_TERMS`` terms.
@@ -107,7 +108,7 @@ class Truth:
         return _known(YES.plus(self, -1))
 
     def plus(self, other: Truth, factor: int = 1) -> Truth:
-        """The sum of two polynomials, which is a condition only if they exclude each other."""
+        """``self + factor * other``; a sum is 0/1 only if the two conditions exclude each other."""
         terms = dict(self.terms)
         for product, value in other.terms.items():
             terms[product] = terms.get(product, 0) + factor * value
@@ -125,7 +126,7 @@ class Truth:
 
     @property
     def expr(self) -> Expr:
-        """The polynomial as an expression, as a factor of a cost."""
+        """The polynomial as a sympy expression, 0 or 1, by which a cost can be multiplied."""
         if self._expr is None:
             products = (Mul(Integer(factor), *sorted(product, key=text_of)) for product, factor in self.terms.items())
             self._expr = Add(*products)
@@ -133,7 +134,7 @@ class Truth:
 
     @property
     def equation(self) -> tuple[Expr, Expr] | None:
-        """The size and the value that it equals, if this is such an equation and nothing else."""
+        """(size, value) if the condition is the single equation ``size = value``, else None."""
         for product in self.terms:
             (atom, *more) = product or (None,)
             if isinstance(atom, Equal) and not more and self.terms == {product: 1}:
@@ -153,7 +154,7 @@ class Truth:
 
 @lru_cache(maxsize=1 << 14)
 def _both(one: Truth, two: Truth) -> Truth:
-    """The product of two conditions."""
+    """The product of two conditions (cached)."""
     terms: dict[Product, int] = {}
     for left, a in one.terms.items():
         for right, b in two.terms.items():
@@ -166,7 +167,7 @@ def _both(one: Truth, two: Truth) -> Truth:
 
 
 def join(left: Product, right: Product) -> Product | None:
-    """The product of two products, or None if they exclude each other.
+    """Multiply two products of brackets and drop implied brackets; None if they exclude each other.
 
     ``[a >= 1]*[a >= 3]`` is ``[a >= 3]``; ``[s = 'x']*[s = 'y']`` is 0, and ``[s = 'x']*[s given]`` is ``[s = 'x']``.
     """
@@ -205,7 +206,7 @@ def _known(truth: Truth) -> Truth:
 
 
 def any_of(truths: Iterable[Truth]) -> Truth:
-    """The condition that at least one of ``truths`` holds; those after one that always holds are not asked for."""
+    """The condition that at least one of ``truths`` holds; evaluation stops at one that always holds."""
     found = NO
     for truth in truths:
         if truth is YES:
@@ -215,7 +216,7 @@ def any_of(truths: Iterable[Truth]) -> Truth:
 
 
 def all_of(truths: Iterable[Truth]) -> Truth:
-    """The condition that all of ``truths`` hold; those after one that never holds are not asked for."""
+    """The condition that all of ``truths`` hold; evaluation stops at one that never holds."""
     found = YES
     for truth in truths:
         if truth is NO:

@@ -1,4 +1,4 @@
-"""Expressions as people write them, for captions of pictures: without the names of our own functions."""
+"""Prints expressions for people: in mathematical notation for captions, or as a spec writes them for messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUOTIENTS = ("FloorDiv", "CeilDiv", "Modulo")
 
 
 class _Ordered(StrPrinter):  # type: ignore[misc]
-    """Prints sums with their positive terms first, and names without our marks."""
+    """Prints sums with positive terms first, and names without the marks ``?`` and ``@``."""
 
     def _print_Symbol(self, expr: Expr) -> str:
         return expr.name.removeprefix("?").partition("@")[0] or "i"
@@ -35,7 +35,7 @@ class _Ordered(StrPrinter):  # type: ignore[misc]
 
 
 class _Words(_Ordered, Plain):
-    """Prints each of our functions in mathematical notation."""
+    """Prints the functions of :mod:`symflops.formula.functions` in mathematical notation."""
 
     def _print_Symbol(self, expr: Expr) -> str:
         return f"[{condition(expr)}]" if fn.is_bracket(expr) else str(expr.name)
@@ -49,7 +49,7 @@ class _Words(_Ordered, Plain):
 
 
 def condition(bracket: Expr) -> str:
-    """A bracket as a condition in words."""
+    """The text of a bracket's condition, e.g. ``L >= 2``."""
     if bracket.is_Symbol:
         return str(bracket.name[1:])
     texts = [words_of(part) for part in bracket.args]
@@ -57,7 +57,7 @@ def condition(bracket: Expr) -> str:
 
 
 def as_written(truth: Expr) -> str:
-    """A condition, 0 or 1, as a spec writes it.
+    """The text of a 0/1 condition in the expression language of specs.
 
     >>> from sympy import Symbol
     >>> from sympy.core.symbol import Str
@@ -83,7 +83,7 @@ def _is_condition(part: Expr) -> bool:
 
 @lru_cache(maxsize=4096)  # captions of operators name few widths, many times
 def words_of(expr: Expr | int) -> str:
-    """An expression in mathematical notation; one that depends on a single condition as its two cases.
+    """An expression in mathematical notation, as text; a single condition gives two cases.
 
     >>> from sympy import Symbol
     >>> L, J = Symbol("L", integer=True), Symbol("J", integer=True)
@@ -99,7 +99,7 @@ def words_of(expr: Expr | int) -> str:
 
 
 def said(expr: Any) -> str:
-    """An expression as a spec writes it, for messages; one that depends on a single condition as its two cases.
+    """An expression in the language of specs, for messages; a single condition gives two cases.
 
     >>> L, deep = fn.size_symbol("L"), fn.flag_symbol("deep")
     >>> said(fn.Excess(L - 3)), said(4 * deep + L * (1 - deep)), said(-3 * fn.FloorDiv(L, 3)), said(None)

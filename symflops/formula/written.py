@@ -1,4 +1,4 @@
-"""Expressions as text: our functions as a spec writes them, for messages; by the names of their classes, as a sort key."""
+"""Expressions as text: in the language of specs for messages, or by class names as a stable sort key."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ LEVELS = dict.fromkeys(QUOTIENTS, PRECEDENCE["Add"]) | dict.fromkeys(CONDITIONS,
 
 
 class Plain(StrPrinter):  # type: ignore[misc]
-    """Prints our functions by the names of their classes, with their operands in brackets."""
+    """Prints functions by class name with operands in parentheses, e.g. ``FloorDiv(L, 3)``."""
 
     printmethod = "_plain"
 
     def parenthesize(self, item: Any, level: int, strict: bool = False) -> str:
-        """``item``; a call needs no brackets."""
+        """Print ``item`` in parentheses if its precedence requires; a call never does."""
         return str(self._print(item) if getattr(item, "is_Function", False) else super().parenthesize(item, level, strict))
 
 
 @lru_cache(maxsize=1 << 14)
 def text_of(atom: Expr) -> str:
-    """An atom as text: a sort key that no hash seed changes."""
+    """The text of an atom, a sort key that does not depend on the hash seed."""
     return str(Plain().doprint(atom))
 
 
 def written(atom: Function, printer: StrPrinter, negated: bool = False) -> str:
-    """``atom`` as a spec writes it; a condition also as its opposite."""
+    """The text of a function in the language of specs; with ``negated``, that of the opposite condition."""
     name = type(atom).__name__
     args = tuple(part.xreplace(_plain_index(atom.args[0])) for part in atom.args) if name == "Tally" else atom.args
     level = PRECEDENCE["Mul"] if name in QUOTIENTS else LEVELS.get(name)
@@ -54,12 +54,12 @@ def written(atom: Function, printer: StrPrinter, negated: bool = False) -> str:
 
 
 def level_of(atom: Function) -> int:
-    """How tightly the text of ``atom`` binds, by sympy's table."""
+    """Operator precedence of the text of ``atom``, on sympy's scale."""
     return int(LEVELS.get(type(atom).__name__, PRECEDENCE["Atom"]))
 
 
 def _plain_index(index: Expr) -> dict[Expr, Expr]:
-    """The bound ``index`` of a sum under its own name, which has no mark."""
+    """A substitution of the bound ``index`` by a symbol without the mark ``@`` in its name."""
     return {index: Symbol(str(index).partition("@")[0], **index.assumptions0)}
 
 

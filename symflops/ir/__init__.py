@@ -1,1 +1,1 @@
-"""The types that stages hand on: specs, graphs, contractions, regimes and conventions, and programs with their stored form."""
+"""Types shared by all stages: specs, graphs, contractions, regimes, conventions, and programs with their stored form."""

@@ -1,4 +1,4 @@
-"""What a program says of batches: streams with their lengths, inputs and layouts that carry them, and sums over items."""
+"""The batch part of a program: streams with their lengths, inputs and layouts that carry them, and moments over items."""
 
 from dataclasses import dataclass, field
 
@@ -9,10 +9,10 @@ from symflops.support.findings import Span
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The layout of a real tensor: one word per dimension, ``b`` for the items; or the lengths that its values hold.
+    """The dimensions of a real tensor, or the lengths that its values hold.
 
-    ``axes`` are the dimensions (``"b c f h w"``), each a name or an expression. ``values`` names the columns of a tensor with
-    one row per item. ``counts`` names the stream whose length is the sum of each row.
+    ``axes`` are the dimensions (``"b c f h w"``), each a name or an expression; ``b`` is the number of items. ``values`` names
+    the columns of a tensor with one row per item. ``counts`` names the stream whose length is the sum of each row.
     """
 
     axes: tuple[str, ...] = ()
@@ -23,11 +23,11 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """A declared stream: its index set, its batch variables (the axes of a batch entry), and its rows per item.
+    """A declared stream: index set, batch variables (the axes of a batch entry), and rows per item.
 
-    An ``optional`` one carries only inputs that a condition may leave out: a batch may leave it out, too. Where no stream of an
-    index set has batch variables, one of them ``counts``: a batch gives the number of its items. A stream that is left out has
-    the length ``absent``, which a layout may set to 1.
+    A batch may omit an ``optional`` stream, whose inputs are all conditional. If no stream of an index set has batch variables,
+    one stream ``counts``: a batch gives the number of its items. An omitted stream has the length ``absent``, which a layout
+    may set to 1.
     """
 
     name: str
@@ -40,15 +40,15 @@ class StreamInfo:
 
     @property
     def given(self) -> bool:
-        """Whether a batch gives it."""
+        """Whether a batch has an entry for this stream."""
         return bool(self.variables) or self.counts
 
 
 @dataclass(frozen=True, slots=True)
 class InputInfo:
-    """How an argument of the model carries lengths.
+    """An argument of the model whose shape or values carry lengths.
 
-    ``width`` is None for a carrier of indices; ``when`` says, as 0 or 1, whether the model has the argument at all.
+    ``width`` is None for a carrier of indices; ``when`` is 1 if the model has the argument, else 0.
     """
 
     name: str
@@ -63,9 +63,8 @@ class InputInfo:
 class Moment:
     """A sum over the items of an index set, of a function of one item's lengths.
 
-    ``sizes`` are the letters that the function needs beside the lengths; where there are none, moments need no sizes.
-    ``side`` is ``padded`` if it is always of padded lengths; else a convention says whose. ``only`` are the conventions that
-    have it; empty means all.
+    ``sizes`` are the letters that the function reads in addition to lengths. ``side`` is ``padded`` if the moment always uses
+    padded lengths; otherwise the convention decides. ``only`` are the conventions that use it; empty means all.
     """
 
     name: str
@@ -77,15 +76,15 @@ class Moment:
 
     @property
     def constant(self) -> bool:
-        """Whether it is 1, whatever the batch is."""
+        """Whether the moment is 1 for every batch."""
         return self.items == ONCE and isinstance(self.formula, Num)
 
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """What belongs to a batch as a whole: the ``sum`` or the ``max`` (its ``kind``) of ``formula`` over an index set.
+    """A quantity of a whole batch: the ``sum`` or ``max`` (its ``kind``) of ``formula`` over an index set.
 
-    Moments read it by its name, as a letter. Those that do are of one batch, and do not add.
+    Moments read it as a letter, by its name. Such moments belong to one batch and cannot be added over batches.
     """
 
     name: str
@@ -98,8 +97,8 @@ class Statistic:
 class BatchCondition:
     """A function of a batch as a whole that must be at least 1, or the class refuses the batch.
 
-    It reads ``statistics`` by their names, and is not asked if one has no items. ``text`` says what the class takes, with
-    ``values`` in the place of ``{0}``, ``{1}``, ...
+    It reads ``statistics`` by name, and is skipped if one has no items. ``text`` describes the batches that the class accepts,
+    with ``values`` for ``{0}``, ``{1}``, ...
     """
 
     formula: Formula
@@ -112,8 +111,8 @@ class BatchCondition:
 class InnerLength:
     """A function of one item's lengths that must be at least 1, or the model cannot run the item.
 
-    It is what the model leaves of the item, or 1 less the remainder of a division, or a condition of the spec. The latter says
-    what the class takes: ``text``, with ``values`` in the place of ``{0}``, ``{1}``, ...
+    It is the length of an inner value, or 1 minus the remainder of a division, or a condition of the spec. For a condition,
+    ``text`` describes the items that the class accepts, with ``values`` for ``{0}``, ``{1}``, ...
     """
 
     items: str
@@ -124,7 +123,7 @@ class InnerLength:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A formula of sizes that must be 0; ``text`` says what is so if it is not (or, of an expectation, if it is)."""
+    """A formula of sizes that must be 0; ``text`` describes a violation (an expectation: what 0 means)."""
 
     formula: Formula
     text: str

@@ -10,14 +10,14 @@ from symflops.ir.program import Program
 
 
 def in_moments(terms: Terms, program: Program) -> Formula:
-    """A vector over the moments as a formula; the moment of work done once per batch is 1."""
+    """The sum of coefficient times moment as a formula; the constant moment of a batch is 1."""
     return sum_of(
         factor if program.moments[position].constant else times(factor, Sym(f"moment@{position}")) for position, factor in terms
     )
 
 
 def needed(formulas: Iterable[Formula], program: Program) -> list[str]:
-    """The letters in ``formulas`` and in the derived sizes that they read, in the program's order."""
+    """Letters that ``formulas`` read, directly or through derived sizes, in the program's order."""
     wanted = {name for formula in formulas for name in symbols(formula)}
     for definition in reversed(program.definitions):
         if definition.letter in wanted:

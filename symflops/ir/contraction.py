@@ -1,4 +1,4 @@
-"""Contractions: products of two operands, with their size and how often they run."""
+"""Contractions: products of two operands such as matmuls, with their size and number of executions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ ONE = Integer(1)
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One side of a contraction: values, parameters (by position in the operator) or results of its other contractions.
+    """One side of a contraction: values, parameters, or results of the operator's other contractions.
 
-    ``seen`` says whether PyTorch's counter sees the work of this operand's gradient; None takes the contraction's ``seen``.
-    ``counted`` is how often it counts that work, by mistake more than once.
+    ``parameters`` are positions in the operator. ``seen`` is True if PyTorch's counter counts this operand's gradient; None
+    means the contraction's ``seen``.
+    ``counted`` is the number of times that it counts that gradient; more than 1 is an error of the counter.
     """
 
     label: str
@@ -46,7 +47,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How often a contraction runs per item: ``executed`` times, of which ``useful`` ones are left by the masks.
+    """Runs of a contraction per item: ``executed`` in all, ``useful`` after masking.
 
     ``mask`` names the mask, for conventions that count it their own way; empty without one. ``tokens`` is the number of queries
     in causal self-attention, which can run token by token over a cache; None elsewhere.
@@ -61,7 +62,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """A product of two operands: ``size`` multiply-adds, ``extent`` times per item of the index set ``items``.
+    """A product of two operands: ``size`` multiply-adds, ``extent`` times per item of ``items``.
 
     ``kind`` is its class of work (``linear``, ``attention``, ``product``, ...); ``seen`` is False for work that PyTorch's
     counter misses. ``role`` overrides the operator's role; ``side`` fixes its lengths to ``real`` or ``padded``. Empty means

@@ -1,4 +1,4 @@
-"""Conventions: rules that say which of the derived work counts, and how; and the roles and regions of work that they name."""
+"""Conventions: rules that select the derived work that counts; and the roles and regions of work in these rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from symflops.ir.reproduced import Reproduced
 
 
 class Role(NamedTuple):
-    """One role. ``group`` is ``work`` (contractions), ``elements`` (work element by element) or ``region``."""
+    """A role of work; ``group`` is ``work`` (contractions), ``elements`` (elementwise work) or ``region``."""
 
     group: str
     doc: str
@@ -85,7 +85,7 @@ MAIN = "main"
 
 
 def role_of_kind(operator: Operator) -> str:
-    """The role that follows from the kind of an operator alone."""
+    """The default role for an operator's kind; a norm without parameters is a ``plain_norm``."""
     role = KINDS.get(operator.kind, operator.kind)
     return "plain_norm" if role.endswith("norm") and not operator.parameters else role
 
@@ -96,13 +96,13 @@ def role_of(operator: Operator) -> str:
 
 
 def inferred_of(operator: Operator) -> tuple[str, ...]:
-    """The role and the regions of an operator that its spec does not give."""
+    """The inferred role and regions of an operator, without those that its spec gives."""
     role = (operator.inferred,) if operator.inferred else ()
     return (*role, *(region for region in operator.shown if region not in operator.regions))
 
 
 def regions_of(operator: Operator) -> tuple[str, ...]:
-    """The regions of an operator, inferred and given ones."""
+    """The regions of an operator: inferred ones, then those of its spec, each once."""
     return tuple(dict.fromkeys((*operator.shown, *operator.regions)))
 
 
@@ -111,7 +111,7 @@ class Backward:
     """An assumed backward pass, in multiples of the forward work.
 
     ``trained`` is for work with trained weights, ``frozen`` for work with frozen ones, ``other`` for work without weights.
-    ``idle`` is for work without a gradient, since nothing trains there or before it; None uses the multiple of its class.
+    ``idle`` is for work without a gradient, because nothing trains there or before it; None uses the multiple of its class.
     """
 
     trained: Fraction
@@ -122,11 +122,11 @@ class Backward:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How the work of one role counts; None leaves a field to the convention.
+    """Counting rule for the work of one role; a field of None keeps the value of the convention.
 
     ``count`` is ``yes``, ``no`` or ``as_matmul``. ``forward`` multiplies the derived work; ``per_element`` replaces it by that
     many FLOPs per element. With ``additions`` ``exact`` a sum of n products has n - 1 additions. ``rows`` names the role whose
-    rows replace its own. With ``beyond`` work counts for texts that go beyond the bound of the attention of that role.
+    rows replace its own. With ``beyond`` work counts only for sequences longer than the attention bound of that role.
     ``backward`` overrides the convention's backward pass, ``pairs`` its pairs, and ``weights`` whether weights count as
     ``work`` or as ``parameters``.
     """
@@ -142,14 +142,14 @@ class Rule:
     weights: str | None = None
 
     def over(self, other: Rule) -> Rule:
-        """This rule, with ``other`` for the fields that are None."""
+        """This rule, with fields that are None filled from ``other``."""
         own = {item.name: getattr(self, item.name) for item in fields(self)}
         return replace(other, **{name: value for name, value in own.items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True)
 class Exceptional:
-    """Classes with rules of their own: patterns of their names, the reason, and the whole convention for them."""
+    """An exception for some classes: patterns of class names, the reason, and the convention to use."""
 
     classes: tuple[str, ...]
     because: str
@@ -158,17 +158,17 @@ class Exceptional:
 
 @dataclass(frozen=True, slots=True)
 class Convention:
-    """Which of the derived work counts, and how.
+    """Rules that decide which derived work counts as FLOPs, and how.
 
-    ``pairs`` applies to all masks: ``useful`` or ``all`` (masked pairs and padding too). ``masks`` overrides it for single
-    masks, and also allows the other words of :func:`symflops.formula.masks.pairs_by`. ``unseen`` says whether work counts that
-    PyTorch's counter misses. ``length`` is ``real`` or ``padded``; ``lengths`` overrides it for one class of work
-    (``linear`` or ``attention``). ``counts`` is ``work`` or ``parameters``: then each parameter counts as one multiply-add
-    per token, in place of the work that reads it. ``experts`` are those that a token is ``routed`` to, those that the class
-    ``executed`` for it, or, of parameters, ``all``. ``tied`` parameters count for ``each`` use, or ``once``.
-    ``counter_errors`` are what PyTorch's counter counts too often: ``corrected``, or ``kept``. Pages of models compare one
-    that is ``compared``, and programs of a library store one that is ``stored``. ``because`` is the reason of the exception
-    that applies, ``reproduces`` the framework and its version, ``digest`` that of the page.
+    ``pairs`` applies to all masks: ``useful`` or ``all`` (masked pairs and padding too). ``masks`` overrides it per mask,
+    and also allows the other words of :func:`symflops.formula.masks.pairs_by`. ``unseen`` includes work that PyTorch's
+    counter misses. ``length`` is ``real`` or ``padded``; ``lengths`` overrides it for one class of work (``linear`` or
+    ``attention``). ``counts`` is ``work`` or ``parameters``; the latter counts each parameter as one multiply-add per token
+    instead of the work that reads it. ``experts`` counts the experts that a token is ``routed`` to, those that the class
+    ``executed`` for it, or, for parameters, ``all``. ``tied`` parameters count for ``each`` use, or ``once``.
+    ``counter_errors``, which PyTorch's counter counts too often, are ``corrected`` or ``kept``. Model pages compare a
+    convention that is ``compared``; a library's programs store one that is ``stored``. ``because`` is the reason of the
+    exception that applies, ``reproduces`` the framework with its version, ``digest`` the digest of the page.
     """
 
     name: str
@@ -196,7 +196,7 @@ class Convention:
     because: str = field(default="", compare=False)
 
     def of(self, classes: Sequence[str]) -> Convention:
-        """The convention for the classes that a spec describes: that of the first exception for one of them."""
+        """The convention for a spec's ``classes``: that of the first matching exception, else this one."""
         for exception in self.exceptions:
             if any(fnmatchcase(name, pattern) for name in classes for pattern in exception.classes):
                 return replace(exception.convention, exceptions=(), because=exception.because, digest=self.digest)
@@ -204,13 +204,13 @@ class Convention:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it only says which pairs, unseen work and lengths count."""
+        """Whether it sets nothing but pairs, unseen work and lengths."""
         experts = "routed" if self.pairs == "useful" else "executed"
         return self == Convention(self.name, self.pairs, self.unseen, self.length, self.doc, experts=experts)
 
     @property
     def plain(self) -> Convention:
-        """The rules that remain once the counted work has been selected: count all of it, on its lengths."""
+        """Rules to apply after selection of the counted work: count all selected work, on its lengths."""
         pairs, unseen = (self.pairs, self.unseen) if self.is_plain else ("useful", True)
         length = "real" if self.lengths else self.length  # each piece of work says its own side
         found = Convention(self.name, pairs, unseen, length, self.doc, self.unit)
@@ -218,7 +218,7 @@ class Convention:
 
     @property
     def has_half_macs(self) -> bool:
-        """Whether its figure in MACs is half of that in FLOPs: it counts multiply-adds alone."""
+        """Whether its MACs are half of its FLOPs, because it counts multiply-adds alone."""
         every = [item for one in (self, *(exception.convention for exception in self.exceptions)) for item in one.roles]
         counted = [name.rpartition(".")[2] for name, rule in every if rule.per_element is not None]
         more = any(ROLES[name].group == "elements" for name in counted)
@@ -226,18 +226,18 @@ class Convention:
 
     @property
     def in_macs(self) -> Convention:
-        """The same rules with MACs for FLOPs: work element by element has none."""
+        """The same rules in MACs instead of FLOPs; elementwise work has no MACs."""
         exceptions = tuple(replace(one, convention=replace(one.convention, unit="macs")) for one in self.exceptions)
         return replace(self, unit="macs", exceptions=exceptions)
 
     @property
     def elements(self) -> frozenset[str]:
-        """The roles of elements that it counts."""
+        """Roles of elementwise work that this convention counts."""
         counted = (name.rpartition(".")[2] for name, rule in self.roles if rule.count not in (None, "no") or rule.per_element)
         return frozenset(name for name in counted if ROLES[name].group == "elements")
 
     def rule(self, role: str, regions: tuple[str, ...]) -> Rule:
-        """How work of a role in some regions counts: the most specific line wins, and a ``no`` is never overridden."""
+        """Merged rule for a role within ``regions``: the most specific line wins; ``no`` is never overridden."""
         rules = dict(self.roles)
         found = rules.get(role, Rule())
         for region in regions:

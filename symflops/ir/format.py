@@ -1,4 +1,4 @@
-"""The version of stored programs and what their writer and reader share; light to import."""
+"""Format version of stored programs, and the compression that their writer and reader share; light to import."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def check_format(found: object) -> None:
 
 
 TABLES = ("work", "all_gradients", "shapes")
-"""The tables of records that a file holds without the names of their fields."""
+"""Tables of records that a file stores as rows, without field names."""
 WORDS = ("contraction", "operator", "caption", "role", "operand", "kind", "reason")
-"""Their fields whose texts a file holds once."""
+"""Fields of those records whose texts a file stores once."""
 NAMES, LONGEST = ("all_lines", "all_tensors"), 1000
-"""The tables whose rows begin with a name, and the longest beginning that a name shares with the one before it."""
+"""Tables whose rows begin with a name, and the longest prefix that a name may share with its predecessor."""
 
 
 def packed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A document as a file holds it: names and texts once, beginnings of names once, and runs of positions by their ends."""
+    """Compress a document: texts stored once, shared name prefixes cut, runs of positions as ends."""
     words: dict[str, int] = {}
     ranges: dict[str, tuple[int, Any]] = {}
     found = {**document, **{name: _in_columns(document[name], words) for name in TABLES}}
@@ -49,7 +49,7 @@ def packed(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unpacked(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The document that a file holds; one in memory stays as it is.
+    """Decompress the document of a file; a document that is not compressed is returned unchanged.
 
     Raises:
         FormatError: it is of another version.
@@ -69,7 +69,7 @@ def unpacked(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _in_columns(rows: Sequence[Mapping[str, Any]], words: dict[str, int]) -> dict[str, Any]:
-    """Records as the names of their fields, once, and the values of each."""
+    """Convert records to a table: field names once, then a row of values per record."""
     columns: dict[tuple[str, ...], int] = {}
     found = [
         [
@@ -89,7 +89,7 @@ def _out_of_columns(table: Mapping[str, Any], words: Sequence[str]) -> Iterator[
 
 
 def _shortened(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-    """Rows whose names have ``12~`` in place of the first 12 letters, which are those of the name before."""
+    """Abbreviate names: ``12~`` replaces the first 12 letters if the previous name has the same."""
     last = ""
     for name, *rest in rows:
         if isinstance(name, str):
@@ -112,7 +112,7 @@ def _whole(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
 
 
 def _in_place(row: Sequence[Any], ranges: dict[str, tuple[int, Any]]) -> Sequence[Any]:
-    """A tensor with stars in its name as the formulas that stand for these; ranges are held once."""
+    """Replace a tensor's template by the formulas for the stars in its name; equal ranges are stored once."""
     if len(row) < 3:
         return row
     formulas = [part for part in row[2]["template"] if not isinstance(part, str)]
@@ -130,7 +130,7 @@ def _out_of_place(row: Sequence[Any], ranges: Sequence[Any]) -> Sequence[Any]:
 
 
 def _in_runs(value: Any) -> Any:
-    """A list of positions as first and last of each run of consecutive ones, if that is shorter."""
+    """Encode a list of positions as the first and last of each consecutive run, if that is shorter."""
     if not isinstance(value, list):
         return value
     if not all(type(item) is int for item in value):
@@ -160,13 +160,13 @@ def _out_of_runs(value: Any, limit: int) -> Any:
 
 
 def leading(module: str) -> tuple[str, ...]:
-    """The modules that lead to ``module``: ``a.b`` to ``a``, ``a.b``."""
+    """The prefixes of a module path, itself included: ``a.b`` gives ``a`` and ``a.b``."""
     words = module.split(".")
     return tuple(".".join(words[: count + 1]) for count in range(len(words)))
 
 
 def line_of(document: Mapping[str, Any], row: Sequence[Any]) -> Sequence[Any]:
-    """A row of the table of lines with its module's name, which may stand in an earlier row alone."""
+    """A row of ``all_lines`` with the module's name; the row may refer to an earlier one for it."""
     if not isinstance(row[0], int):
         return row
     name, _, *rest = document["all_lines"][row[0]]

@@ -1,4 +1,4 @@
-"""The graph of a model, a region of nodes (:mod:`symflops.ir.nodes`), and what is derived from it: how often work runs."""
+"""The graph of a model (:mod:`symflops.ir.nodes`), and the work and parameters derived from it under a regime."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """A batch variable: its symbol, the index set whose items it belongs to, and the stream and axis that it measures."""
+    """A batch variable: its symbol, its index set, and the stream and axis whose length it is."""
 
     symbol: Symbol
     items: str
@@ -34,7 +34,7 @@ class Length:
 class Limit:
     """A condition on the lengths of an item of an index set, or of a batch (``once``).
 
-    ``text`` says what the class takes, with ``values`` in the place of ``{0}``, ``{1}``, ...
+    ``text`` describes the lengths that the class accepts, with ``values`` for ``{0}``, ``{1}``, ...
     """
 
     items: str
@@ -45,16 +45,15 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A built model.
+    """A built model: its operators and values, with sizes, streams and lengths.
 
     ``definitions`` are the derived sizes, in order; ``fixed`` are the sizes whose values the structure depends on. ``inputs``
     are names, values, and the condition under which each exists. ``chosen`` maps the index of a loop to the selectors of a
     regime's patterns that choose its iterations; ``listed`` does so for unrolled iterations: module list, index, selectors.
     ``lists`` are the module lists at whose index a selector has an effect. ``returned`` are the values that unrolled
-    iterations pass on, whether or not anything reads them. ``left_out`` are the sizes of the parts that the regime leaves out.
-    ``fits`` are numbers of the sizes that must be 0, each with what it means if it is not.
-    ``limits`` are conditions on lengths, ``expected`` those of sizes under which
-    the work is an expectation.
+    iterations pass on, even if nothing reads them. ``left_out`` are the sizes of parts that the regime does not run.
+    ``fits`` are formulas of sizes that must be 0, each with the message for a violation. ``limits`` are conditions on
+    lengths, ``expected`` are conditions on sizes under which the work is an expectation.
     """
 
     spec: Spec
@@ -82,11 +81,11 @@ class Graph:
         return self.spec.name
 
     def operators(self) -> Iterator[Operator]:
-        """Every operator once, in execution order; the body of a loop comes at the place of the loop."""
+        """Every operator once, in execution order, bodies of loops included."""
         yield from walk(self.body)
 
     def to_networkx(self) -> networkx.DiGraph:
-        """The graph for networkx: a node per operator, input and output, an edge per value that flows."""
+        """The networkx graph: operators, inputs and outputs; edges go from a value's maker to its readers."""
         from symflops.ir.network import network
 
         return network(self.name, self.values, self.body, self.inputs, self.outputs)
@@ -101,7 +100,7 @@ DEAD_END = "dead end"
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
-    """The gradient of one operand: how often it is computed in one step, and the reason if it is not."""
+    """The gradient of one operand: the number of times it is computed per step, and the reason if never."""
 
     operand: str
     kind: str
@@ -110,13 +109,13 @@ class Gradient:
 
     @property
     def is_dead(self) -> bool:
-        """Whether it is needed, and the loss does not depend on its operator."""
+        """Whether the gradient is needed, but the loss does not depend on its operator."""
         return self.reason.startswith(DEAD_END)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One contraction in one step: how often it runs forward, for the gradient of each operand, and recomputed."""
+    """One contraction in one step, with the number of forward, gradient and recomputed runs."""
 
     operator: Operator
     contraction: Contraction
@@ -127,7 +126,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class ParameterCount:
-    """A parameter with its copies over repeats, when it exists, and whether it trains.
+    """A parameter with its copies over repeats, the condition of its existence, and whether it trains.
 
     ``within`` are the classes of iterations counted in this entry, by the index of their loop; None means every use.
     """
@@ -141,10 +140,11 @@ class ParameterCount:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """Both passes of a graph under a regime, and its parameters; ``decodes`` are the lengths generated token by token.
+    """Work of both passes of a graph under a regime, and its parameters.
 
-    ``rules`` are those by which the regime differs from a step in which everything trains, each with the operator kinds that it
-    acts on (:mod:`symflops.derive.regime_checks`).
+    ``decodes`` are the lengths generated token by token.
+    ``rules`` distinguish the regime from a step in which everything trains, each with the operator kinds that it affects
+    (:mod:`symflops.derive.regime_checks`).
     """
 
     graph: Graph

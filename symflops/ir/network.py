@@ -10,7 +10,7 @@ from symflops.formula.words import words_of
 from symflops.ir.nodes import Checkpoint, Loop, Node, Operator, Pop, Push, Select, Value
 
 Makers = dict[int | str, set[str]]
-"""The nodes that make each value, and those of all values on a stack, by its name."""
+"""Value id -> the drawn nodes that make it; stack name -> the nodes that make its values."""
 Values = Sequence[Value]
 
 
@@ -23,8 +23,8 @@ def network(
 ) -> networkx.DiGraph:
     """A node per operator, input and output; an edge per value, from its maker to each reader.
 
-    Nodes have ``label``, ``kind`` and ``loops`` (the repeats around them). Edges have ``value``, and ``carried`` if the value
-    goes from one iteration to the next.
+    Nodes have ``label``, ``kind`` and ``loops`` (the enclosing repeats). Edges have ``value``, and ``carried`` if the value
+    passes from one iteration to the next.
     """
     drawn = networkx.DiGraph(name=name)
     makers: Makers = {}

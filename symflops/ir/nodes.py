@@ -1,7 +1,7 @@
 """Nodes of a graph: operators with their contractions, loops that carry values, and choices between values.
 
 Regions are in static single assignment form: each value is made once, by an operator, a loop or a choice. A loop has one body
-whatever its count. Iterations are unrolled only if they differ by more than a formula can express.
+for any count. Iterations are unrolled only if they differ by more than a formula can express.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from symflops.support.findings import Label, Span
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One run of rows per item: axis name -> length."""
+    """One part of a stream, with rows in a grid of axes: (axis name, length) pairs."""
 
     axes: tuple[tuple[str, Expr], ...]
 
@@ -38,10 +38,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Rows that vary with the batch: an index set, and for each of its items some parts one after another.
+    """Rows that vary with the batch: each item of an index set has the rows of ``parts``, concatenated.
 
-    ``groups`` holds how many parts each operand of the last concatenation had, ``table`` whether this is the one row of a
-    parameter whose shape has more.
+    ``groups`` are the numbers of parts that each operand of the last concatenation had. ``table`` marks the single row of a
+    parameter whose shape has more rows.
     """
 
     items: str
@@ -55,7 +55,7 @@ class Stream:
         return sum((part.rows for part in self.parts[1:]), self.parts[0].rows)
 
     def __str__(self) -> str:
-        """In words, for messages."""
+        """Rows per item as a message prints them."""
         parts = [" * ".join(said(length) for _, length in part.axes) or "1" for part in self.parts]
         over = {SAMPLES: "per sample", ONCE: "once"}.get(self.items, f"per item of {self.items}")
         return f"{' + '.join(parts)} {over}"
@@ -76,27 +76,27 @@ class Value:
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def seen(self, what: str) -> tuple[Label, ...]:
-        """The place where it was made, as a label of a finding: ``'q' <what> here``."""
+        """A label for a finding at the place that makes the value: ``'q' <what> here``."""
         return (Label(self.span, f"'{self.name}' {what} here"),) if self.span else ()
 
     @property
     def wide(self) -> tuple[Label, ...]:
-        """The place where it was made, with its width."""
+        """A label for a finding at the place that makes the value, with its width."""
         return self.seen(f"has width {said(self.width)}" if self.width is not None else "carries indices and has no width")
 
     @property
     def long(self) -> tuple[Label, ...]:
-        """The place where it was made, with its rows."""
+        """A label for a finding at the place that makes the value, with its rows."""
         return self.seen(f"has rows {self.stream}")
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A tensor that an operator reads: its path, its shape, and when it exists.
+    """A parameter tensor that an operator reads: its path, its shape, and the condition of its existence.
 
     ``trainable`` is False for a parameter that the real model never trains; a parameter of an ``adapter`` always trains.
     ``lists`` are the indices of its path that range over a module list not created by a repeat (e.g. experts), each with its
-    length. ``stacked`` is False for the parameter of a module that all experts of a group call: it has no dimension for them.
+    length. ``stacked`` is False for a parameter of a module that all experts of a group share: it has no expert dimension.
     """
 
     path: Path
@@ -110,15 +110,15 @@ class Parameter:
 
     @property
     def count(self) -> Expr:
-        """Elements of one copy."""
+        """Number of elements of one copy."""
         return Mul(*self.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A length that an operator makes of the length ``of``, and that must be at least ``least``: 1, or 0 if it may be empty.
+    """A bound on an operator's output: ``length``, computed from ``of``, is at least ``least`` (0 or 1).
 
-    If ``implied``, ``of`` is at least 1 if the length is. If ``keeps``, the converse is true, too.
+    With ``implied``, ``length >= 1`` implies ``of >= 1``. With ``keeps``, the converse also holds.
     """
 
     length: Expr
@@ -133,14 +133,14 @@ class Operator:
     """One step of the forward pass.
 
     ``operands`` and ``results`` are value ids. ``guard`` says when it exists, ``flows`` whether gradients pass through it.
-    ``saves`` is what autograd saves of it for the backward pass: its ``operands``, its ``result``, ``nothing``, or its
-    ``factors``, each for the gradient of the other one. ``visits`` are the calls that run it from outside of its parent module.
-    ``role`` and ``regions`` are what conventions count it under, as the spec says it; ``inferred`` and ``shown`` are the
-    role and the regions that it leaves open (:mod:`symflops.build.roles`). ``needs`` are the lengths without which it does not
-    run, ``fits`` are numbers of the sizes that must be 0, each with what it means if it is not. ``bare`` is True if its weight
-    is a parameter of the parent, or of a module that is not called: no adapter runs beside it. ``turns`` are the modules around
-    it that run a second time or more, each with a number of that call. ``forces`` says when the class makes its results need a
-    gradient.
+    ``saves`` names the tensors that autograd saves for the backward pass: the ``operands``, the ``result``, ``nothing``, or
+    the ``factors``, each for the gradient of the other. ``visits`` are the calls that run it from outside its parent module.
+    ``role`` and ``regions`` are those of the spec, by which conventions count the work; ``inferred`` and ``shown`` are the
+    role and regions that symflops infers if the spec has none (:mod:`symflops.build.roles`). ``needs`` are bounds on lengths
+    without which it cannot run, ``fits`` are formulas of sizes that must be 0, each with the message for a violation.
+    ``bare`` is True if its weight belongs to the parent, or to a module that is not called: adapters do not apply to it.
+    ``turns`` are the enclosing modules that run more than once, each with the number of the call. ``forces`` is the condition
+    under which the class makes the results require a gradient.
     """
 
     id: int
@@ -168,7 +168,7 @@ class Operator:
 
     @property
     def modules(self) -> tuple[Path, ...]:
-        """The modules that run while it does, outermost first."""
+        """The modules on the call stack of this operator, outermost first."""
         return tuple(running(self.path, self.visits))
 
 
@@ -198,10 +198,10 @@ class Carry:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A body that runs ``count`` times, for ``index`` from 0; ``offset`` is the index of the first iteration in paths.
+    """A body that runs ``count`` times, ``index`` from 0; ``offset`` is the first index in module paths.
 
-    ``classes`` are the bodies of iterations that differ by more than a run of indices (every sixth layer, the layers of a
-    list). Each has a bracket over the index; the brackets exclude each other. A plain loop has one class, without a bracket.
+    ``classes`` are the different bodies of iterations (every sixth layer, the layers of a list), each with a bracket over the
+    index; the brackets exclude each other. A plain loop has one class, without a bracket.
     """
 
     id: int
@@ -220,8 +220,8 @@ class Loop:
 class Checkpoint:
     """The end of a group that is one autograd function (a reentrant checkpoint).
 
-    ``results`` are the values outside of the group, for the values ``made`` inside. All of them need a gradient if one of
-    ``inputs`` does, and all of ``made`` is live if one of ``results`` is. ``members`` are the operators of the group.
+    ``results`` are the values outside the group, one for each value ``made`` inside. All ``results`` need a gradient if any of
+    ``inputs`` does, and all of ``made`` are live if any of ``results`` is. ``members`` are the operators of the group.
     """
 
     inputs: tuple[int, ...]
@@ -232,7 +232,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A value that joins a sequence, in a loop. ``size`` is the size that would let the loop be written out."""
+    """Appends a value to a sequence inside a loop; ``size`` must be known to unroll the loop."""
 
     sequence: str
     value: int
@@ -243,7 +243,7 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class Pop:
-    """A value that leaves a sequence, in a loop: which one is the same to both analyses, which demand that all are alike."""
+    """Removes a value from a sequence inside a loop; values must be alike, so order does not matter."""
 
     sequence: str
     result: int
@@ -256,7 +256,7 @@ Node = Operator | Select | Loop | Checkpoint | Push | Pop
 
 
 def walk(nodes: tuple[Node, ...]) -> Iterator[Operator]:
-    """The operators of a region, including the bodies of loops."""
+    """Operators of a region in execution order, including the bodies of loops."""
     for node in nodes:
         if isinstance(node, Operator):
             yield node
@@ -266,7 +266,7 @@ def walk(nodes: tuple[Node, ...]) -> Iterator[Operator]:
 
 
 def with_operators(nodes: tuple[Node, ...], change: Callable[[Operator], Iterable[Node]]) -> tuple[Node, ...]:
-    """A region with the nodes of ``change`` in place of each operator, also in the bodies of loops."""
+    """Replace each operator of a region by the nodes of ``change(operator)``, also in the bodies of loops."""
     found: list[Node] = []
     for node in nodes:
         if isinstance(node, Operator):

@@ -1,8 +1,8 @@
 """Module paths in which the indices of repeats are expressions, and patterns over them: globs that may select iterations.
 
 ``*`` matches anything, dots included. At the index of a repeat, a component of a pattern may be a number (``blocks.2.*``), a
-number from the end (``blocks.-1.*``) or a slice (``blocks.::4.*``, ``blocks.:2.*``). The repeat is then cut into parts that
-match as a whole or not at all. Matching is linear in the length of a path, however many stars a pattern has.
+number from the end (``blocks.-1.*``) or a slice (``blocks.::4.*``, ``blocks.:2.*``). The repeat is then split into parts,
+each of which matches entirely or not at all. Matching is linear in the length of a path, however many stars a pattern has.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from symflops.support.findings import Diagnostic, SpecError
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A module path: texts, and expressions for the indices of repeats, e.g. ``('layers.', i, '.mlp')``."""
+    """A module path of texts and index expressions of repeats, e.g. ``('layers.', i, '.mlp')``."""
 
     parts: tuple[str | Expr, ...]
 
@@ -32,7 +32,7 @@ class Path:
         return "".join(part if isinstance(part, str) else str(part) if part.is_Integer else "*" for part in self.parts)
 
     def join(self, name: str) -> Path:
-        """The path of ``name`` inside this one."""
+        """The path of the submodule ``name``; an empty name gives this path."""
         return self.extend((name,)) if name else self
 
     def extend(self, parts: tuple[str | Expr, ...]) -> Path:
@@ -62,12 +62,12 @@ class Path:
 
     @property
     def depth(self) -> int:
-        """The number of its components."""
+        """Number of dotted components."""
         return str(self).count(".") + 1 if self.parts else 0
 
     @property
     def indices(self) -> frozenset[Symbol]:
-        """The loop indices that occur in it."""
+        """The loop indices that occur in the path."""
         found = (part.free_symbols for part in self.parts if not isinstance(part, str))
         return frozenset().union(*found)
 
@@ -92,7 +92,7 @@ def prefixes(path: Path) -> Iterator[Path]:
 
 
 def running(path: Path, visits: Sequence[Visit]) -> Iterator[Path]:
-    """The modules that run while ``path`` does, outermost first: its parents, or the callers in ``visits`` instead."""
+    """Modules on the call stack of ``path``, outermost first: its parents, or the callers in ``visits``."""
     if not visits:
         yield from prefixes(path)
         return
@@ -111,16 +111,16 @@ def running_texts(path: Path, visits: tuple[Visit, ...]) -> tuple[str, ...]:
 SELECTOR = re.compile(r"-?\d+|-?\d*:-?\d*(:\d+)?")
 MARK = "\x00"
 MOST_SPELLED = 1_000
-"""How many patterns one may stand for, with the indices of unrolled iterations."""
+"""Limit on the copies of one pattern, with selectors replaced by indices of unrolled iterations."""
 
 
 def is_selector(component: str) -> bool:
-    """Whether a component of a pattern can select iterations."""
+    """Whether a component of a pattern is a number or a slice, which can select iterations."""
     return component not in (":", "::") and SELECTOR.fullmatch(component) is not None
 
 
 def selectors(patterns: Iterable[str], module_list: Path) -> tuple[str, ...]:
-    """The selectors of ``patterns`` at the index of ``module_list``, in order."""
+    """The numbers and slices in ``patterns`` that apply to the index of ``module_list``, in order."""
     found: dict[str, None] = {}
     text = marked(module_list, {})
     for pattern in patterns:
@@ -132,7 +132,7 @@ def selectors(patterns: Iterable[str], module_list: Path) -> tuple[str, ...]:
 
 
 def marked(path: Path, chosen: Mapping[Expr, frozenset[str]]) -> str:
-    """A path as text, in which each index lists the selectors that choose it."""
+    """A path as text for matching: each loop index becomes the list of selectors that choose it."""
     pieces = []
     for part in path.parts:
         if isinstance(part, str):
@@ -151,7 +151,7 @@ def any_matches(patterns: Iterable[str], path: Path, chosen: Mapping[Expr, froze
 
 
 def any_fits(patterns: Sequence[str], marks: Iterable[str]) -> bool:
-    """Whether one of ``patterns`` matches one of the paths that :func:`marked` wrote."""
+    """Whether one of ``patterns`` matches one of ``marks``, paths as text from :func:`marked`."""
     return any(_compiled(pattern).fullmatch(mark) for pattern in patterns for mark in marks)
 
 
@@ -159,8 +159,8 @@ def any_fits(patterns: Sequence[str], marks: Iterable[str]) -> bool:
 class Glob:
     """A pattern as the pieces between its stars, each a regular expression without repetition.
 
-    The first piece stands at the start of a text, the last at its end, and each other one at its first place after the one
-    before. That decides a match, so its time grows with the length of the text and not with the number of stars.
+    The first piece matches at the start of a text, the last at its end, and each other piece at its first occurrence after the
+    previous one. So matching takes time linear in the text, whatever the number of stars.
     """
 
     pieces: tuple[re.Pattern[str], ...]
@@ -177,7 +177,7 @@ class Glob:
 
 
 def _glob(regexes: Iterable[str | None]) -> Glob:
-    """A glob of regular expressions and stars (None), in order."""
+    """Build a glob from regular expressions and stars (None), in order."""
     pieces = [""]
     for regex in regexes:
         pieces[-1:] = [pieces[-1], ""] if regex is None else [pieces[-1] + regex]
@@ -193,7 +193,7 @@ def _compiled(pattern: str) -> Glob:
 
 @lru_cache(maxsize=4096)
 def _leading(pattern: str) -> Glob:
-    """The glob of the path to a nested list; a selector in it matches any index of the outer list."""
+    """Compile the path to a nested list; a selector matches any index of the outer list."""
     components = pattern.split(".") if pattern else []
     loose: Iterable[list[str | None]] = (
         [f"(?:{_component(one)[0]}|{MARK}{MARK})"] if is_selector(one) else _component(one) for one in components
@@ -202,14 +202,14 @@ def _leading(pattern: str) -> Glob:
 
 
 def _joined(components: Iterable[list[str | None]]) -> Iterator[str | None]:
-    """Components with dots between them."""
+    """Join compiled components with escaped dots."""
     for position, component in enumerate(components):
         yield from [r"\."] * (position > 0)
         yield from component
 
 
 def _component(component: str) -> list[str | None]:
-    """A component as regular expressions and stars."""
+    """Translate one component of a pattern to regular expressions and stars (None)."""
     if is_selector(component):
         chosen = f"{MARK}[^{MARK}.]*<{re.escape(component)}>[^{MARK}.]*{MARK}"
         return [f"(?:{re.escape(component)}|{chosen})"]
@@ -218,10 +218,10 @@ def _component(component: str) -> list[str | None]:
 
 
 def spelled(pattern: str, listed: Sequence[tuple[Path, int, frozenset[str]]]) -> tuple[str, ...]:
-    """A pattern, and its copies in which the index of an unrolled iteration replaces a selector that chooses it.
+    """Expand a pattern: itself, and copies with a selector replaced by each unrolled index it selects.
 
     Raises:
-        SpecError: they are more than ``MOST_SPELLED``.
+        SpecError: the result has more than ``MOST_SPELLED`` patterns.
     """
     found = {pattern: None}
     lists: dict[Path, list[tuple[int, frozenset[str]]]] = {}
@@ -251,5 +251,5 @@ def _check_spelled(pattern: str, count: int) -> None:
 
 
 def cutting(patterns: Iterable[str]) -> tuple[str, ...]:
-    """The ``patterns`` that may select iterations."""
+    """The ``patterns`` with a number or slice, which may split a repeat."""
     return tuple(pattern for pattern in patterns if any(is_selector(component) for component in pattern.split(".")))

@@ -1,4 +1,4 @@
-"""The one program that every target prints: sizes, moments, work and closed forms, as formulas in a fixed order."""
+"""The lowered program that every target prints: sizes, moments, work and closed forms, in a fixed order."""
 
 # Annotations are types here, not strings: serialisation reads them, and never evaluates text.
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,12 +13,12 @@ from symflops.ir.regime import Recompute
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A size: its letter, its name in code, where a config holds it, and what it is when absent.
+    """A size: its letter, its name in code, its keys in a config, and its default.
 
     ``kind`` is ``number``, ``count`` (of iterations, at most 100,000), ``rational``, ``flag``, ``text`` or ``list``;
-    ``default`` is a formula of the sizes above, a plain value for flags, texts and lists, or None where a config must have
-    it. ``null`` is the size of a config that has null there; a ``nullable`` size is null then. ``items`` is the kind of the
-    items of a list. ``part`` names the part of the model that it counts, if only some regimes run it.
+    ``default`` is a formula of earlier sizes, a plain value for flags, texts and lists, or None if a config must have the
+    key. ``null`` is the value if the config has null; a ``nullable`` size stays null. ``items`` is the kind of a list's
+    items. ``part`` names the part of the model that the size belongs to, if only some regimes run that part.
     """
 
     letter: str
@@ -37,7 +37,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A derived size and the formula that it stands for."""
+    """A derived size and its formula."""
 
     letter: str
     formula: Formula
@@ -46,20 +46,20 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What a contraction runs over, as multiples of the moments: one vector per convention that it differs under."""
+    """Runs of a contraction per batch, as coefficients of moments: ``useful`` and ``executed``."""
 
     name: str
     useful: tuple[tuple[int, Formula], ...]
     executed: tuple[tuple[int, Formula], ...]
 
     def under(self, pairs: str) -> tuple[tuple[int, Formula], ...]:
-        """The vector that a convention's ``pairs`` asks for."""
+        """The ``useful`` coefficients if ``pairs`` is ``useful``, else the ``executed`` ones."""
         return self.useful if pairs == "useful" else self.executed
 
 
 @dataclass(frozen=True, slots=True)
 class GradientLine:
-    """The gradient of one operand: how often it is computed, and why not always."""
+    """The gradient of one operand: the number of times it is computed, and the reason if not always."""
 
     operand: str
     kind: str
@@ -69,10 +69,10 @@ class GradientLine:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One contraction: ``unit`` FLOPs, over ``amount``, ``forward`` times, and the gradients of its operands.
+    """One contraction: ``unit`` FLOPs times ``amount`` times ``forward``, and gradients of operands.
 
-    ``within`` are the modules that run while it does: those that lead to ``module``, unless one is called from another place;
-    ``role`` and ``regions`` are what it is there for (``ir/convention.py``), of which ``inferred`` are not in the spec.
+    ``within`` are the modules on its call stack: the prefixes of ``module``, unless one is called from elsewhere. ``role`` and
+    ``regions`` classify the work (:mod:`symflops.ir.convention`); ``inferred`` lists those that the spec does not give.
     """
 
     module: str
@@ -92,13 +92,13 @@ class Line:
 
     @property
     def backward(self) -> tuple[Formula, ...]:
-        """How often each gradient is computed."""
+        """Number of times each operand's gradient is computed."""
         return tuple(gradient.count for gradient in self.gradients)
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A parameter with all its copies: ``shape`` of one, ``copies`` of it, ``count`` elements in all (0 where it is absent)."""
+    """A parameter: ``shape`` of one copy, number of ``copies``, total ``count`` of elements (0 if absent)."""
 
     name: str
     shape: tuple[Formula, ...]
@@ -111,10 +111,12 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class RegimeLines:
-    """The work of one regime, its tensors (adapters among them), which of them train, what is recomputed, the parameters that
-    one token goes through (``active``, None if unknown), the ``tokens`` of a batch in multiples of moments, the sizes of parts
-    that are ``left_out``, and a rule of the regime that was ``unmeasured`` on an operator of the model. ``lines`` are the work
-    of all conventions but those that count other work: ``own`` has theirs, by name.
+    """The work of one regime, its tensors, and which tensors train.
+
+    ``tensors`` include adapters; ``active`` are the parameters that one token uses (None if unknown). ``tokens`` is the
+    number of tokens in a batch, as coefficients of moments. ``left_out`` are sizes of parts that the regime does not run.
+    ``unmeasured`` is a rule of the regime that no measurement covers for an operator of the model. ``own`` holds, by name,
+    the lines of conventions that count other work than ``lines``.
     """
 
     name: str
@@ -132,13 +134,13 @@ class RegimeLines:
     unmeasured: str = ""
 
     def under(self, convention: str) -> tuple[Line, ...]:
-        """The lines of a convention."""
+        """The lines that ``convention`` counts."""
         return dict(self.own).get(convention, self.lines)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The closed forms of one regime under one convention: a coefficient per moment, zero ones left out."""
+    """The closed forms of one regime under one convention: (moment, nonzero coefficient) pairs."""
 
     regime: str
     convention: str
@@ -152,39 +154,39 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class ConventionRow:
-    """How one convention counts the lines of a program."""
+    """Settings by which one convention counts the lines of a program."""
 
     name: str
-    pairs: str  # whether ``useful`` pairs of masked attention count, or ``all``
-    lengths: str  # whether ``real`` lengths count, or ``padded`` ones
-    unseen: bool  # whether work counts that profilers do not see
+    pairs: str  # pairs of masked attention that count: ``useful`` or ``all``
+    lengths: str  # lengths that count: ``real`` or ``padded``
+    unseen: bool  # whether work counts that profilers miss
     unit: str = "flops"  # the unit of figures, as :data:`symflops.evaluate.units.NAMES` lists them
-    exception: str = ""  # why an exception of the convention applies to the model; empty if none does
-    shares: int = 1  # into how many parts its lines divide a FLOP, so that all counts are whole
+    exception: str = ""  # reason of the exception that applies to the model; empty if none
+    shares: int = 1  # its lines count in units of 1/shares FLOP, so that all counts are integers
     page: str = ""  # the digest of the convention's page
 
 
 def _column(name: str, usual: object = None) -> Any:
-    """A column of the rows of conventions: (name, value) of each whose value is not the ``usual`` one."""
+    """Property: (convention, value of ``name``) for each row whose value differs from ``usual``."""
     return property(lambda made: tuple((row.name, getattr(row, name)) for row in made.rows if getattr(row, name) != usual))
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Everything that a target prints."""
+    """A lowered model: all sizes, moments, lines and closed forms that targets print."""
 
     name: str  # the name of the spec
     title: str  # the title of the spec
     references: tuple[str, ...]  # the classes that it describes
     model_types: tuple[str, ...]  # the ``model_type`` of their configs
-    pipelines: tuple[str, ...]  # the pipelines that have one of the classes
-    sources: tuple[tuple[str, str], ...]  # the files that it is made from, each with its digest
-    fields: tuple[Field, ...]  # the sizes, each after those that its default is made of
-    definitions: tuple[Definition, ...]  # the derived sizes, each after those that it is made of
-    streams: tuple[StreamInfo, ...]  # what a batch has entries of
+    pipelines: tuple[str, ...]  # the pipelines that contain one of the classes
+    sources: tuple[tuple[str, str], ...]  # the files that it was built from, each with its digest
+    fields: tuple[Field, ...]  # the sizes, each after those that its default reads
+    definitions: tuple[Definition, ...]  # the derived sizes, each after those that it reads
+    streams: tuple[StreamInfo, ...]  # the streams of a batch
     inputs: tuple[InputInfo, ...]  # the arguments of the class that carry lengths
     moments: tuple[Moment, ...]  # the sums over a batch, by position in closed forms
-    amounts: tuple[Amount, ...]  # what the contractions of all regimes run over
+    amounts: tuple[Amount, ...]  # the run counts of the contractions of all regimes
     tensors: tuple[Tensor, ...]  # the parameters of the first regime
     parameters: Formula  # their elements
     regimes: tuple[RegimeLines, ...]  # the work of each regime
@@ -193,11 +195,11 @@ class Program:
     loops: tuple[tuple[str, str], ...] = ()  # the repeats: index and label of each
     fixed: tuple[tuple[str, object], ...] = ()  # the sizes that decided the structure, by letter, with their values
     statistics: tuple[Statistic, ...] = ()  # the quantities of a whole batch that moments read
-    variant: str = ""  # what a structure that sizes decided is called
+    variant: str = ""  # the name of the structure, if sizes decided it
     reading: Mapping[str, object] | None = None  # how the classes read a config (:mod:`symflops.evaluate.config`)
-    inner: tuple[InnerLength, ...] = ()  # lengths inside of the model, at least 1; conditions on those of an item
+    inner: tuple[InnerLength, ...] = ()  # lengths inside the model and conditions per item, each at least 1
     conditions: tuple[BatchCondition, ...] = ()  # the conditions on the lengths of a whole batch
-    expected: tuple[Requirement, ...] = ()  # what configs usually have; an estimate of another one says so
+    expected: tuple[Requirement, ...] = ()  # conditions under which the work is an expectation, and estimates say so
     census: Mapping[str, object] | None = None  # by class, fields with other effects (:mod:`symflops.evaluate.classes`)
     requirements: tuple[Requirement, ...] = ()  # what a config must have
 
@@ -210,52 +212,52 @@ class Program:
         return tuple(row.name for row in self.rows)
 
     def row(self, convention: str) -> ConventionRow:
-        """How a convention counts; KeyError if the program has none of that name."""
+        """The row of a convention; KeyError if the program has none of that name."""
         return {row.name: row for row in self.rows}[convention]
 
     @property
     def keys(self) -> dict[str, tuple[str, ...]]:
-        """The fields of a config that each size is read from, by letter."""
+        """Size letter -> the config keys that it is read from."""
         return {field.letter: field.keys for field in self.fields}
 
     @property
     def whole(self) -> tuple[str, ...]:
-        """The moments that are of one batch as a whole."""
+        """Names of the moments that read a statistic of the whole batch."""
         own = {statistic.name for statistic in self.statistics}
         return tuple(moment.name for moment in self.moments if not own.isdisjoint(symbols(moment.formula)))
 
     def sum_name(self, position: int, convention: str) -> str:
-        """The name of a moment as a convention counts it: of padded lengths or of real ones."""
+        """Name of a moment under a convention; the padded name if the convention counts padded lengths."""
         moment = self.moments[position]
         padded = self.row(convention).lengths == PADDED and not moment.side and any(True for _ in symbols(moment.formula))
         return padded_name(moment.name) if padded else moment.name
 
     def sum_key(self, position: int, convention: str) -> str:
-        """The letter of a moment in the closed forms of a convention: ``moment@`` on the lengths of the first convention."""
+        """Letter of a moment in closed forms: ``moment@N``, or ``real@N``/``padded@N`` for other lengths."""
         lengths = self.row(convention).lengths
         counts = not any(True for _ in symbols(self.moments[position].formula))  # items alone
         return f"{'moment' if counts or lengths == self.rows[0].lengths else lengths}@{position}"
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The conventions with rules of their own beside those that count lines as they are derived."""
+        """Names of the conventions that have lines of their own in some regime."""
         return tuple(dict.fromkeys(name for regime in self.regimes for name, _ in regime.own))
 
     def first(self) -> "Program":
-        """The program with the lines that its first convention counts."""
+        """The program with the lines of its first convention as ``lines`` of each regime."""
         name = self.rows[0].name
         regimes = (replace(regime, lines=regime.under(name)) for regime in self.regimes)
         return replace(self, regimes=tuple(regimes)) if name in self.own else self
 
     def works(self) -> Iterator[tuple[str, RegimeLines]]:
-        """The work of each regime by its name; then by its name and that of a convention with rules of its own."""
+        """(regime, work) pairs, then (regime and convention, work) for conventions with lines of their own."""
         yield from ((regime.name, regime) for regime in self.regimes)
         for name in self.own:
             yield from ((f"{regime.name} {name}", replace(regime, lines=regime.under(name), own=())) for regime in self.regimes)
 
     @property
     def padded_sums(self) -> tuple[str, ...]:
-        """The moments that are of padded lengths in any case."""
+        """Names of the moments that use padded lengths under every convention."""
         return tuple(moment.name for moment in self.moments if moment.side)
 
     @property
@@ -267,16 +269,16 @@ class Program:
         return any(not largest.isdisjoint(symbols(formula)) for formula in sums)
 
     def showing(self, regimes: Sequence[str]) -> "Program":
-        """The program with some of its regimes, for a page that shows no more."""
+        """The program reduced to ``regimes``, for a page that covers only those."""
         kept = tuple(regime for regime in self.regimes if regime.name in regimes)
         return replace(self, regimes=kept, cases=tuple(case for case in self.cases if case.regime in regimes))
 
     def counting(self, names: Sequence[str]) -> "Program":
-        """The program with some of its conventions, for texts that show no more."""
+        """The program reduced to the conventions ``names``, without moments and amounts that only others use."""
         if set(self.conventions) <= set(names):
             return self
 
-        count = len(self.moments)  # what only some conventions have comes last
+        count = len(self.moments)  # moments of some conventions only come last
         counted = max((place for regime in self.regimes for place, _ in regime.tokens), default=-1)
         while count > counted + 1 and self.moments[count - 1].only and not set(self.moments[count - 1].only) & set(names):
             count -= 1
@@ -288,11 +290,11 @@ class Program:
         return replace(self, regimes=regimes, moments=self.moments[:count], amounts=kept, cases=cases, rows=rows)
 
     def case(self, regime: str, convention: str) -> Case:
-        """The closed forms of one regime under one convention; KeyError if there are none."""
+        """The closed forms of one regime under one convention; KeyError if missing."""
         return {(case.regime, case.convention): case for case in self.cases}[regime, convention]
 
     def regime(self, name: str) -> RegimeLines:
-        """The work of one regime; KeyError if there is none."""
+        """The work of the regime ``name``; KeyError if missing."""
         return {regime.name: regime for regime in self.regimes}[name]
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Regimes: what trains, what is recomputed, and how often the model runs in a step."""
+"""Regimes: what trains, what is recomputed, and how many passes a step has."""
 
 # Annotations are types here, not strings: serialisation reads them, and never evaluates text.
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +12,8 @@ class Adapter:
     """A low-rank adapter beside each linear or convolution whose module path matches a target.
 
     ``kind`` is ``lora``, ``rslora`` or ``dora``; ``dora`` also computes the norm of the adapted weight in every forward pass,
-    and with ``dropout`` the base's product a second time, on the input that is dropped out.
-    ``names`` are those of the base, the down and the up projection below the module.
+    and with ``dropout`` repeats the base's product on the input after dropout.
+    ``names`` are the submodules of the base, the down projection and the up projection.
     """
 
     kind: str
@@ -25,10 +25,10 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True)
 class Recompute:
-    """Groups of modules whose forward work the backward pass repeats (activation checkpointing).
+    """Activation checkpointing: groups of modules whose forward work the backward pass recomputes.
 
     ``groups`` are patterns of module paths; of a repeat, every ``every``-th iteration is a group. With ``early_stop`` a group
-    is repeated only up to its last saved tensor, as PyTorch's non-reentrant checkpoint does.
+    is recomputed only up to its last saved tensor, like PyTorch's non-reentrant checkpoint.
     """
 
     groups: tuple[str, ...]
@@ -40,7 +40,7 @@ class Recompute:
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """How often the model runs in one step.
+    """Numbers of forward passes, timesteps and micro-batches in one step.
 
     ``forward`` passes per timestep, ``detached`` of them without gradients, over ``timesteps`` denoising steps and
     ``accumulation`` micro-batches.
@@ -53,18 +53,18 @@ class Passes:
 
     @property
     def runs(self) -> int:
-        """Forward passes of a step."""
+        """Number of forward passes in a step."""
         return self.forward * self.timesteps * self.accumulation
 
     @property
     def trained(self) -> int:
-        """Forward passes of a step that have a backward pass."""
+        """Number of forward passes in a step that have a backward pass."""
         return (self.forward - self.detached) * self.timesteps * self.accumulation
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A further run of the model in a step: under a regime, by name, ``times`` times."""
+    """An additional run of the model in a step: ``times`` times under the regime of that name."""
 
     regime: str
     times: int = 1
@@ -72,15 +72,15 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """How a model is trained.
+    """A way to train a model: trained parameters, adapters, recomputation, and passes per step.
 
     ``train`` and ``freeze`` are patterns over parameter names. ``loss`` names the outputs that the loss uses (all if empty),
-    ``input_grad`` the inputs that need a gradient, ``force_grad`` the modules whose result is made to need one,
-    ``no_force_grad`` those that make none need one though the spec says so. ``parts`` are those of the model that run beside
-    what its class builds, such as prediction heads. ``decode`` runs causal self-attention over a cache: ``step`` for new tokens
+    ``input_grad`` the inputs that need a gradient, ``force_grad`` the modules whose result is forced to require one, and
+    ``no_force_grad`` modules exempt from such a rule of the spec. ``parts`` are optional parts of the model that run, such as
+    prediction heads that its class does not build. ``decode`` runs causal self-attention over a cache: ``step`` for new tokens
     over ``past`` ones, ``generate`` for a whole generation of ``new`` tokens after a ``prompt``, summed over its steps.
-    ``phases`` are further runs of the model in the same step. In a ``lenient`` regime a pattern may match nothing as long as
-    another one of its list matches. ``places`` are the places of its texts on its page.
+    ``phases`` are additional runs of the model in the same step. In a ``lenient`` regime a pattern may match nothing if another
+    pattern of its list matches. ``places`` locate the texts in the regime's file, for findings.
     """
 
     name: str
@@ -102,13 +102,13 @@ class Regime:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Every pattern over paths; an index in a pattern cuts the repeat that it selects from."""
+        """Every pattern over module paths; a pattern with an index splits the repeat that it selects from."""
         targets = tuple(target for adapter in self.adapters for target in adapter.targets)
         groups = self.recompute.groups if self.recompute else ()
         return (*self.train, *self.freeze, *self.force_grad, *self.no_force_grad, *targets, *groups)
 
     def with_patterns(self, spell: Callable[[str], Sequence[str]]) -> "Regime":
-        """The regime with each pattern replaced by those of ``spell``."""
+        """The regime with each pattern replaced by the patterns of ``spell(pattern)``."""
 
         def all_of(patterns: Sequence[str]) -> tuple[str, ...]:
             return tuple(text for pattern in patterns for text in spell(pattern))

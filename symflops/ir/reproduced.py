@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 COMMIT = 40
 SHORT = 12
-"""The digits of a commit, and those that people read."""
+"""Digits of a full commit hash, and of the short form in texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reproduced:
-    """``of`` is the framework, ``version`` its release or commit of ``date``; ``changed`` says what is different since."""
+    """The reproduced framework: name, ``version`` (release or commit), ``date``, and later changes."""
 
     of: str
     version: str
@@ -20,10 +20,10 @@ class Reproduced:
 
     @property
     def at(self) -> str:
-        """The framework and its version, for people."""
+        """Framework and version as text, e.g. ``X at commit 0123456789ab``."""
         return f"{self.of} {f'at commit {self.version[:SHORT]}' if len(self.version) == COMMIT else self.version}"
 
     @property
     def sentence(self) -> str:
-        """The framework, its version and date, and what has changed since."""
+        """Framework, version, date and later changes as a phrase."""
         return f"{self.at} of {self.date}{f'; since then: {self.changed}' if self.changed else ''}"

@@ -1,8 +1,8 @@
 """Converts a program to JSON and back: versioned plain data, the same bytes on every machine.
 
 Formulas are one table of nodes that refer to each other by position, so that equal parts are written once. Lines, tensors,
-amounts and gradients, which regimes share, have a table each. So have the fields that lines of different modules share. A
-field with its default value is left out. A line of a module that has one before it refers to that for the module's name.
+amounts and gradients, which regimes share, have one table each; so do the fields that lines of different modules share. A
+field with its default value is omitted. Later lines of a module refer to its first line for the module's name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHARED: Mapping[type, tuple[str, str, tuple[str, ...]]] = {
     Line: ("work", "module", ("within",)),
     Tensor: ("shapes", "name", ("template", "ranges")),
 }
-"""For rows that share most fields: the table of the shared fields, the name of a row, and further fields of its own."""
+"""Record type -> the table of its shared fields, the field that names a row, and its other unshared fields."""
 FORMULAS = frozenset(
     (nodes.Num, nodes.Sym, nodes.Text, nodes.Sum, nodes.Prod, nodes.Power, nodes.Apply, nodes.Bracket, nodes.TallyOf)
 )
@@ -40,7 +40,7 @@ COLUMNS = {
     "pairs": "pairs", "lengths": "lengths", "unseen": "unseen", "units": "unit",
     "exceptions": "exception", "shares": "shares", "pages": "page",
 }  # fmt: skip
-"""The keys under which a document has the fields of conventions, by name; the last three without defaults."""
+"""Key of a document -> field of a convention row; the last three columns omit default values."""
 KEYS = (
     "name", "title", "references", "model_types", "pipelines", "sources", "fields", "definitions", "streams", "inputs",
     "moments", "amounts", "tensors", "parameters", "regimes", "cases", "conventions", "pairs", "lengths", "unseen", "loops",
@@ -51,7 +51,7 @@ KEYS = (
 
 
 def document_of(program: Program) -> dict[str, Any]:
-    """The program as plain JSON data."""
+    """Convert a program to plain JSON data."""
     writer = _Writer()
     body = writer.record(program) | _columns(program.rows)
     return {"format": FORMAT, "formulas": writer.formulas.rows, **writer.tables} | {
@@ -60,7 +60,7 @@ def document_of(program: Program) -> dict[str, Any]:
 
 
 def _columns(rows: Sequence[ConventionRow]) -> dict[str, Any]:
-    """The rows of conventions as a column per field."""
+    """Convert convention rows to columns: field -> [name, value] pairs."""
     found: dict[str, Any] = {"conventions": [row.name for row in rows]}
     for key, name in COLUMNS.items():
         values = [[row.name, getattr(row, name)] for row in rows]
@@ -70,7 +70,7 @@ def _columns(rows: Sequence[ConventionRow]) -> dict[str, Any]:
 
 
 def _rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows of conventions that a document has as columns."""
+    """The inverse of :func:`_columns`."""
     columns = {name: dict(document.get(key, ())) for key, name in COLUMNS.items()}
     return [
         {"name": convention, **{name: column[convention] for name, column in columns.items() if convention in column}}
@@ -79,12 +79,12 @@ def _rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def text_of(document: Mapping[str, Any]) -> str:
-    """The JSON text of a stored program: a line per row of a table, so that changes read well."""
+    """The JSON text of a stored program, one line per table row, so that diffs are readable."""
     return _in_rows(packed(document)) + "\n"
 
 
 def _in_rows(document: Mapping[str, Any]) -> str:
-    """The JSON text of an object, a line per item of its long lists."""
+    """The JSON text of an object, one line per item of its long lists."""
     entries = []
     for key, value in document.items():
         text = _in_rows(value) if isinstance(value, dict) and "rows" in value else _dump(value)
@@ -112,7 +112,7 @@ _dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Form(NamedTuple):
-    """How a field of a record is written: its name, its default or what that is derived by, and whether it is open."""
+    """A stored field: its name, its default or a function for it, and whether it is open (a config value)."""
 
     name: str
     default: Any
@@ -122,7 +122,7 @@ class Form(NamedTuple):
 
 @cache
 def _forms(kind: Any) -> tuple[Form, ...]:
-    """The fields of a type of records that are written."""
+    """The stored fields of a record type."""
     return tuple(
         Form(field.name, field.default, DERIVED.get((kind, field.name)), _is_open(cast(Any, field.type)))
         for field in fields(kind)
@@ -137,7 +137,7 @@ def _types(kind: Any) -> dict[str, Any]:
 
 
 class _Writer:
-    """Writes records and formulas, each distinct one of a table once."""
+    """Writes records and formulas; equal ones share one table row."""
 
     def __init__(self) -> None:
         self.formulas = nodes.Table()
@@ -146,10 +146,10 @@ class _Writer:
         }
         self.known: dict[tuple[str, str], int] = {}
         self.seen: dict[int, tuple[Any, int]] = {}  # by identity: hashing a line walks through all of it
-        self.heads: dict[str, int] = {}  # the first line of a module, by its name and what it has of its own
+        self.heads: dict[str, int] = {}  # (module name, unshared fields) as text -> position of its first line
 
     def value(self, value: Any) -> Any:
-        """A value of a field."""
+        """A field's value as plain data; formulas and shared records become table positions."""
         kind = type(value)
         if kind in FORMULAS:
             return self.formulas.add(value)
@@ -160,7 +160,7 @@ class _Writer:
         return self.record(value) if is_dataclass(kind) else value
 
     def record(self, record: Any) -> dict[str, Any]:
-        """A record as an object. In ``object`` fields, which hold values of a config, Fractions and formulas are tagged."""
+        """Convert a record to an object; Fractions and formulas in fields of type ``object`` are tagged."""
         found: dict[str, Any] = {}
         for name, default, derived, is_open in _forms(cast(Any, type(record))):
             value = getattr(record, name)
@@ -178,14 +178,14 @@ class _Writer:
         return [self.plain(item) for item in value] if isinstance(value, tuple) else value
 
     def row(self, record: Any) -> int:
-        """The position of a record in its table."""
+        """The position of a record in its table; adds it on first use (cached by identity)."""
         if id(record) not in self.seen:
             row = self.split(record, self.record(record))
             self.seen[id(record)] = (record, self.position(TABLES[type(record)], row))
         return self.seen[id(record)][1]
 
     def position(self, name: str, row: Any) -> int:
-        """The position of a row in the table ``name``, where equal rows stand once."""
+        """The position of a row in the table ``name``; adds the row unless an equal one exists."""
         table, key = self.tables[name], (name, repr(row))
         position = self.known.setdefault(key, len(table))
         if position == len(table):
@@ -193,7 +193,7 @@ class _Writer:
         return position
 
     def split(self, record: Any, row: dict[str, Any]) -> Any:
-        """A row as its name, the position of its shared fields, and its own fields."""
+        """Split a row into its name, the position of its shared fields, and its unshared fields."""
         if type(record) not in SHARED:
             return row
         shared, name, own = SHARED[type(record)]
@@ -214,7 +214,7 @@ def _is_open(hint: Any) -> bool:
 
 
 class _Reader:
-    """Reads records by the types of their fields; a row of a table is read once."""
+    """Reads records by the types of their fields; each table row is read once and cached."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.document = document
@@ -222,7 +222,7 @@ class _Reader:
         self.rows: dict[tuple[str, int], Any] = {}
 
     def record(self, kind: type, given: Mapping[str, Any]) -> Any:
-        """A record of type ``kind``."""
+        """Build a record of type ``kind`` from an object; missing fields get their defaults."""
         hints: dict[str, Any] = _types(kind)
         found = {name: self.value(hint, given[name]) for name, hint in hints.items() if name in given}
         for (of, name), derived in DERIVED.items():
@@ -231,7 +231,7 @@ class _Reader:
         return kind(**found)
 
     def value(self, hint: Any, given: Any) -> Any:
-        """A value of the type that ``hint`` names."""
+        """Convert plain data to a value of type ``hint``."""
         if _is_open(hint):
             return self.plain(given)
         if hint == nodes.Formula:
@@ -262,14 +262,14 @@ class _Reader:
         return given
 
     def row(self, kind: type, position: int) -> Any:
-        """A row of the table of ``kind``."""
+        """The record at ``position`` in the table of ``kind``."""
         key = (TABLES[kind], position)
         if key not in self.rows:
             self.rows[key] = self.record(kind, self.joined(kind, self.document[key[0]][position]))
         return self.rows[key]
 
     def joined(self, kind: type, row: Any) -> dict[str, Any]:
-        """A row as an object again."""
+        """Join a row with its shared fields and its name into one object."""
         if kind not in SHARED:
             return dict(row)
         shared, name, _ = SHARED[kind]
@@ -284,6 +284,6 @@ def _index(position: Any) -> int:
 
 
 def _rest(arguments: tuple[Any, ...]) -> Any:
-    """The member of a union beside text and null."""
+    """The member of a union that is neither ``str`` nor None; the formula type if several remain."""
     kept = [part for part in arguments if part not in (str, NoneType)]
     return kept[0] if len(kept) == 1 else nodes.Formula

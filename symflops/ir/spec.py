@@ -1,4 +1,4 @@
-"""A spec as written, with its places: the result of ``read``, before ``build`` resolves any name."""
+"""A spec as parsed, with source places: the result of ``read``, before ``build`` resolves names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from symflops.support.findings import Source, Span
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name and its place."""
+    """A name and its place in the source."""
 
     text: str
     span: Span = field(compare=False, repr=False)
@@ -24,7 +24,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Literal text in which ``{expression}`` is replaced; relative to the enclosing path unless it starts with ``/``."""
+    """A path with ``{expression}`` parts, relative to the enclosing path unless it starts with ``/``."""
 
     pieces: tuple[str | Expression, ...]
     text: str
@@ -33,7 +33,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """Another parameter that a weight is the same as: its path from the root, and when it is; always if that is None."""
+    """A tied weight: the path of the other parameter from the root, and the condition (None: always)."""
 
     to: Template
     when: Expression | None
@@ -44,8 +44,8 @@ class SizeSpec:
     """One entry of ``sizes``: the config fields that it is read from, its type and its default.
 
     A size without config fields is decided by the class.
-    ``evaluation`` is the value of a flag for a model in evaluation mode, whatever its config says; None leaves the config's.
-    ``null`` is the size of a config that has null there; ``items`` is the kind of a list's items, empty for any.
+    ``evaluation`` overrides a flag for a model in evaluation mode; None keeps the config's value.
+    ``null`` is the value if the config has null; ``items`` is the kind of a list's items, empty for any.
     A size of a ``part`` is 0 under a regime that does not run that part.
     """
 
@@ -64,7 +64,7 @@ class SizeSpec:
 
 @dataclass(frozen=True, slots=True)
 class VariantSpec:
-    """A published structure: values of a config by the letter of their size, with lists as tuples."""
+    """A published structure: size letter -> value, with lists as tuples."""
 
     name: Name
     sizes: tuple[tuple[Name, Any], ...]
@@ -77,7 +77,7 @@ class ClassSpec:
     Attributes:
         name: The reference, ``package.Class``.
         values: Values of sizes that the class decides, by letter.
-        renamed: Beginnings of the spec's paths that are others in this class; empty text removes one.
+        renamed: (prefix of a path in the spec, prefix in this class); an empty text removes the prefix.
     """
 
     name: str
@@ -94,7 +94,7 @@ class PartSpec:
 
 @dataclass(frozen=True, slots=True)
 class StreamSpec:
-    """A declared stream: the index set that its items come from, its parts, and the ``default`` of its lengths, if any."""
+    """A declared stream: the index set of its items, its parts, and an optional ``default`` length."""
 
     name: Name
     over: str
@@ -104,7 +104,7 @@ class StreamSpec:
 
 @dataclass(frozen=True, slots=True)
 class BaselineSpec:
-    """The spec that a spec is compared with.
+    """The spec that pages compare this spec with, for equal configs and batches.
 
     ``config`` has fields of its config as formulas of this spec's sizes, ``batch`` entries of its streams as formulas of this
     one's lengths, ``lengths`` batch variables of this spec that grow with the first one.
@@ -120,7 +120,7 @@ class BaselineSpec:
 class InputSpec:
     """One argument of the model: a value with a stream and a width, or a tensor that only holds lengths.
 
-    If it is ``needed``, the model does not run without it wherever ``when`` holds.
+    If ``needed``, the model cannot run without it while ``when`` holds.
     """
 
     name: Name
@@ -134,7 +134,7 @@ class InputSpec:
 
 @dataclass(frozen=True, slots=True)
 class OperatorEntry:
-    """An operator as written: its path, its kind, and its fields in the form that the kind declares."""
+    """An operator as parsed: its path, its kind, and the fields that the kind declares."""
 
     path: Template
     kind: Name
@@ -145,7 +145,7 @@ class OperatorEntry:
 
 @dataclass(frozen=True, slots=True)
 class BlockCall:
-    """A call of a block: its values by position, and its parameters by name."""
+    """A call of a block: values by position, parameters by name."""
 
     path: Template
     block: Block
@@ -156,13 +156,13 @@ class BlockCall:
 
     @property
     def role(self) -> str:
-        """The region of its operators."""
+        """The region that the call gives its operators; empty if none."""
         return str(self.common.get("role") or "")
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A body that runs ``count`` times, for each item of a config list, or along an ``axis`` of a stream or of a value."""
+    """A loop: ``count`` times, per item of a config list, or along an ``axis`` of a stream or value."""
 
     path: Template
     count: Expression | None
@@ -180,7 +180,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Entries under one path; optionally under a condition, without gradients, or as routed experts.
+    """Entries under one path, optionally conditional, without gradients, or run as routed experts.
 
     ``listed`` experts are modules of a list; others are stacked in one tensor.
     """
@@ -202,7 +202,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Faulty:
-    """An entry that could not be read; it keeps the names that it would define, so that one mistake does not cause others."""
+    """An invalid entry; it keeps the names that it would define, so that one mistake causes no others."""
 
     path: Template
     names: tuple[str, ...]
@@ -214,7 +214,7 @@ Entry = OperatorEntry | BlockCall | Repeat | Group | Faulty
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A named piece of graph with parameters; a ``local`` block also sees the sizes of its spec."""
+    """A reusable subgraph with parameters; a ``local`` block can also read the sizes of its spec."""
 
     name: str
     parameters: tuple[tuple[Name, Expression | None], ...]
@@ -228,15 +228,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A whole spec. ``sources`` are the files that it was read from, its own first.
+    """A whole spec as parsed: sizes, streams, inputs, graph and the classes that it describes.
 
-    ``classes`` has a row for each of the ``references``; ``decided`` are the sizes that a class decides. ``constants`` and
-    ``renamed`` are what the class of this view makes of them, ``alike`` all classes of which that is so; see
-    :func:`symflops.read.classes.view`.
-    ``baseline`` is the spec that pages compare this one with, ``requires`` are the conditions that sizes and lengths must
-    fulfil, ``expected`` those under which the work is an expectation.
-    ``apart`` are the sizes of parts that a regime leaves out; see :mod:`symflops.read.parts`.
-    ``reading`` holds facts about how its classes read a config (:mod:`symflops.evaluate.config`).
+    ``sources`` are the files that it was read from, its own first. ``classes`` has a row for each of the ``references``;
+    ``decided`` are the sizes that a class decides. ``constants`` are the values of these sizes and ``renamed`` the path
+    prefixes for the class of this view, ``alike`` are all classes with the same view (:func:`symflops.read.classes.view`).
+    ``baseline`` is the spec that pages compare this one with. ``requires`` are conditions on sizes and lengths, ``expected``
+    are conditions under which the work is an expectation. ``apart`` are the sizes of parts that a regime does not run
+    (:mod:`symflops.read.parts`). ``reading`` holds facts on how the classes read a config (:mod:`symflops.evaluate.config`).
     """
 
     name: str
@@ -265,7 +264,7 @@ class Spec:
 
     @property
     def called(self) -> tuple[str, ...]:
-        """The names of the classes of this view, without their packages."""
+        """Class names of this view, without packages."""
         return tuple(name.replace(":", ".").rpartition(".")[2] for name in self.alike or self.references)
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 class VerifiedCase:
     """One measured configuration and batch, with the parameters and FLOPs derived for it.
 
-    ``config`` is the part of the configuration that the spec reads, None if it is not recorded, as the ``batch`` is.
+    ``config`` is the part of the configuration that the spec reads, None if not recorded; likewise ``batch``.
     """
 
     name: str
@@ -24,9 +24,10 @@ class VerifiedCase:
 
 @dataclass(frozen=True, slots=True)
 class KnownInexact:
-    """A record that cannot be exact: the reason, and derived minus measured FLOPs of each pass and of modules.
+    """A measured record that symflops cannot match: the reason, and derived minus measured FLOPs.
 
-    ``modules`` are the innermost modules that differ; their containers differ by the sum of their contents.
+    ``forward`` and ``backward`` are the differences of each pass. ``modules`` are the innermost modules that differ; a
+    container differs by the sum of its contents.
     """
 
     id: str
@@ -38,7 +39,7 @@ class KnownInexact:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The records of one class, and the versions of the packages that they were measured with.
+    """Measured records of one class, with the package versions of the measurement.
 
     The derivation equals all figures of ``cases``. ``inexact`` are cases that cannot be equal, each with its known difference.
     """

@@ -1,4 +1,4 @@
-"""The specs of the package by name and class, the estimator of a config, and programs that were derived before.
+"""Looks up specs by name or class, creates estimators from configs, and caches derived programs.
 
-``catalog``, ``lookup`` and ``cache`` import neither sympy nor YAML, except to derive on a miss.
+``catalog``, ``lookup`` and ``cache`` import neither sympy nor YAML, except to derive a program on a cache miss.
 """

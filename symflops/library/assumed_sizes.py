@@ -1,4 +1,4 @@
-"""The closed forms of a program into which known sizes were put, as text, and what their letters are."""
+"""Formats the closed forms of a specialised program as text, with a table of their letters."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from symflops.ir.program import Case, Program
 
 PASSES = ("forward", "backward", "recomputed")
 MOST = 6
-"""The longest list of a config that is told whole."""
+"""The longest config list that is printed in full."""
 PRINT = PythonPrinter()
 
 
 def forms_of(program: Program, case: Case) -> dict[str, dict[str, str]]:
-    """The closed form of each pass as moment -> coefficient."""
+    """Format the closed form of each pass: pass -> moment -> coefficient."""
     return {
         name: {program.sum_name(place, case.convention): PRINT.text(formula) for place, formula in getattr(case, name)}
         for name in PASSES
@@ -23,7 +23,7 @@ def forms_of(program: Program, case: Case) -> dict[str, dict[str, str]]:
 
 
 def symbols_of(program: Program, case: Case) -> tuple[list[dict[str, str]], list[str]]:
-    """A row per letter that the closed forms of a specialised program have, with its value; then the values of the others."""
+    """One row per letter of the closed forms; then ``name = value`` of the other fixed sizes."""
     formulas = [formula for name in PASSES for _, formula in getattr(case, name)] + [one.formula for one in program.definitions]
     used = {name for formula in formulas for name in symbols(formula)}
     rows, rest, fixed = [], [], dict(program.fixed)
@@ -38,7 +38,7 @@ def symbols_of(program: Program, case: Case) -> tuple[list[dict[str, str]], list
 
 
 def worded(value: object) -> str:
-    """A value of a config as JSON; of a long list the first entries."""
+    """Format a config value as JSON, abbreviating long lists."""
     if isinstance(value, tuple) and len(value) > MOST:
         return f"{json.dumps(value[:3], default=str)[:-1]}, ... {len(value)} entries]"
     return json.dumps(value, default=str)

@@ -1,7 +1,7 @@
-"""Cache of derived programs and of the headers of local specs, in the user's cache folder: where it is, and who may write it.
+"""Cache of derived programs and of the headers of local specs, in the user's cache folder.
 
-An entry is data with a header: the digests of the data, of its sources and of the package, and sympy's version. If an entry is
-damaged or one of these has changed, it is written again. A hit imports neither sympy nor YAML.
+An entry is data with a header: the digests of the data, of its sources and of the package, and sympy's version. An entry is
+rewritten if it is damaged or one of these has changed. A hit imports neither sympy nor YAML.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from symflops.support.files import write
 from symflops.support.reading import read_text
 
 MOST_BYTES, MOST_SECONDS = 64 * 2**20, 90 * 86_400
-"""What entries may take in all, and how long one is kept after it was written."""
+"""The maximum total size of the entries, and the maximum age of an entry."""
 WRITABLE, STICKY = 0o022, 0o1000
 
 
 def place(name: str) -> Path:
-    """Where this version of the package keeps an entry, or the entries of a spec.
+    """The path of an entry, or of a spec's entries, for this version of the package.
 
     Raises:
         OSError: there is no home folder.
@@ -39,7 +39,7 @@ def place(name: str) -> Path:
 
 
 def keep(path: Path, text: str, **header: Any) -> None:
-    """Write an entry.
+    """Write an entry with its header, and prune the cache.
 
     Raises:
         OSError: the folder cannot be written.
@@ -50,7 +50,7 @@ def keep(path: Path, text: str, **header: Any) -> None:
 
 
 def kept(path: Path) -> tuple[dict[str, Any], str] | None:
-    """The header and the text of an entry, None if it is not this user's own, damaged, or of another package or sympy."""
+    """Read an entry as (header, text); None if it is untrusted, damaged or of other versions."""
     try:
         if not trusted(path):
             return None
@@ -63,19 +63,19 @@ def kept(path: Path) -> tuple[dict[str, Any], str] | None:
 
 
 def seal(text: str) -> dict[str, str]:
-    """What the header of every entry holds."""
+    """The fields common to all headers: digests of the package and of the text, and sympy's version."""
     return {"package": package_digest(), "sympy": sympy_release(), "text": digest(text)}
 
 
 class Entries:
-    """The entries of one spec under a regime and a convention, one per structure; ``kind`` is the class in the config."""
+    """Cache entries of a spec, regime, convention and config class (``kind``), one per structure."""
 
     def __init__(self, file: SpecFile, regime: str, convention: str, kind: str = "") -> None:
         self.file, self.regime, self.convention = file, regime, convention
         self.name = f"{file.name}-{digest(json.dumps([str(file.path), regime, convention, kind]))[:16]}"
 
     def find(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The up-to-date program for the structure of a config, or None.
+        """Look up the cached program for the structure of a config; None on a miss.
 
         Raises:
             ConfigError: the config does not fit the model.
@@ -102,7 +102,7 @@ class Entries:
         return path
 
     def read(self, path: Path) -> tuple[dict[str, str], dict[str, Any]] | None:
-        """The structure and the program of an entry, None if it cannot be trusted or is outdated."""
+        """Read an entry as (structure, program); None if it is untrusted or outdated."""
         found = kept(path)
         if found is None or found[0]["facts"] != self.file.facts() or not self.file.has(found[0]["sources"]):
             return None
@@ -110,7 +110,7 @@ class Entries:
 
 
 def cached(entries: Entries, config: Mapping[str, Any], tell: Callable[[str], object]) -> dict[str, Any]:
-    """The program of a config: the entry of its structure, or one that is derived and written now.
+    """The program of a config, from the cache, or derived and cached on a miss (reported by ``tell``).
 
     Raises:
         SymflopsError: the spec is not valid, the config does not fit, or the regime or convention is unknown.
@@ -139,7 +139,7 @@ def cached(entries: Entries, config: Mapping[str, Any], tell: Callable[[str], ob
 
 
 def folder() -> Path:
-    """The cache folder of symflops: below ``XDG_CACHE_HOME`` where it is set, else below that of the platform.
+    """The cache folder of symflops: below ``XDG_CACHE_HOME`` if set, else below the platform's.
 
     Raises:
         OSError: there is no home folder.
@@ -158,7 +158,7 @@ def folder() -> Path:
 
 
 def own(path: Path) -> bool:
-    """Whether a file or folder belongs to this user, and nobody else can write it."""
+    """Whether this user owns a file or folder, and nobody else can write it."""
     if os.name != "posix":
         return True
     found = path.lstat()
@@ -166,7 +166,7 @@ def own(path: Path) -> bool:
 
 
 def trusted(path: Path) -> bool:
-    """Whether an entry, or a folder of the cache, and all folders of the cache around it are this user's own.
+    """Whether this user alone controls a path in the cache and all cache folders above it.
 
     Raises:
         OSError: there is no such file.
@@ -179,10 +179,10 @@ def trusted(path: Path) -> bool:
 
 
 def prepare(path: Path) -> None:
-    """Make a folder of the cache, and those around it, for this user alone.
+    """Create a cache folder and its parents with access for this user alone.
 
     Raises:
-        OSError: it cannot be made, or somebody else can write there.
+        OSError: it cannot be created, or somebody else can write there.
     """
     root = folder()
     root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -194,12 +194,12 @@ def prepare(path: Path) -> None:
 
 
 def entries() -> Iterator[Path]:
-    """All entries, of every version and spec."""
+    """Iterate over all entries, of every version and spec."""
     yield from sorted(folder().rglob("*.json"))
 
 
 def prune() -> None:
-    """Remove entries that are too old, then the oldest ones until the rest is small enough."""
+    """Remove entries that are too old, then the oldest ones until the total size fits."""
     found = []
     for path in entries():
         stat = path.stat()

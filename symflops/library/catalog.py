@@ -1,4 +1,4 @@
-"""The specs of a project and of the package by name, and the stored programs of the latter. Imports neither sympy nor YAML."""
+"""Catalogs of local and shipped specs by name, with the stored programs of shipped ones. Imports neither sympy nor YAML."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class UnknownModelError(SymflopsError):
 
 @lru_cache(maxsize=4)
 def _parsed(path: str, _changed: int) -> Any:
-    """The JSON of a file, parsed once as long as it has not changed."""
+    """Parse a JSON file; cached until the file changes."""
     with open(path, "rb") as file:
         return json.loads(file.read())
 
 
 @lru_cache(maxsize=4)
 def _program(path: str, changed: int) -> Any:
-    """The stored program of a file, unpacked once."""
+    """Unpack the stored program in a file; cached until the file changes."""
     found = _parsed(path, changed)
     return unpacked(found) if isinstance(found, dict) else found
 
@@ -45,7 +45,7 @@ def _program(path: str, changed: int) -> Any:
 class Catalog:
     """Specs by name, with the header of each.
 
-    The shipped ones have stored programs below ``folder``. Those of a project have ``files``, which are derived.
+    Shipped specs have stored programs below ``folder``. Local specs have ``files``, from which programs are derived.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Catalog:
         self.shipped = files is None
 
     def file(self, name: str) -> SpecFile:
-        """The file of a spec."""
+        """The YAML file of a spec."""
         if self.files is not None:
             return self.files[name]
         from symflops.read.spec_files import SpecFile, shipped
@@ -67,7 +67,7 @@ class Catalog:
         return SpecFile(root, root / group / f"{name}.yaml", f"specs/{group}/{name}.yaml")
 
     def stem(self, name: str, variant: str = "") -> tuple[str, str]:
-        """The group of a spec and the name of its files, which become parts of paths and of the names of modules.
+        """The group and file stem of a spec or variant, checked for use in paths and module names.
 
         Raises:
             SymflopsError: one of them is not an identifier.
@@ -97,7 +97,7 @@ class Catalog:
         return found
 
     def published(self) -> dict[str, list[dict[str, Any]]]:
-        """The published models that were measured, by spec; of a catalog that is not shipped, none.
+        """The measured published models by spec; empty for a local catalog.
 
         Raises:
             SymflopsError: the file is damaged.
@@ -112,7 +112,7 @@ class Catalog:
         return {name: models for name, models in found.items() if name in self.specs}
 
     def measured(self, name: str) -> Mapping[str, Any]:
-        """What is known of a spec's records, as :func:`symflops.library.records.verified.catalogued` says it."""
+        """Summary of a spec's records; see :func:`symflops.library.records.verified.catalogued`."""
         if self.shipped or not os.path.isfile(self.file(name).root / "verified.json"):
             return self.specs[name]
         from symflops.library.records.verified import catalogued
@@ -126,9 +126,9 @@ class Catalog:
         return importlib.import_module(".".join(("symflops.generated", *self.stem(name, variant))))
 
     def of_structure(self, name: str, config: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
-        """The variant whose structure ``config`` has, empty for the spec itself, and its program.
+        """Find the variant with the structure of ``config``, and its program; "" is the spec itself.
 
-        If no program is stored for the structure, or only one of another version of the spec, the variant is None.
+        The variant is None if no program is stored for the structure and the current version of the spec.
 
         Raises:
             SymflopsError: the config does not fit the model.
@@ -149,7 +149,7 @@ class Catalog:
         return ("" if has(sizes, structures.get("default", {})) else None), program
 
     def changed(self, name: str) -> bool:
-        """Whether somebody who works on the package has changed a shipped spec since its program was stored."""
+        """Whether a shipped spec was edited since its program was stored, by its CRC-32."""
         group, stem = self.stem(name)
         try:
             with open(os.path.join(self.folder, "specs", group, f"{stem}.yaml"), "rb") as file:
@@ -165,9 +165,9 @@ class Catalog:
 
 
 def catalogs() -> list[Catalog]:
-    """The specs below ``./specs`` that are not copies of shipped ones, then the shipped ones that have no namesake among them.
+    """The catalog of local specs (``./specs``), if any, then that of shipped specs not overridden by them.
 
-    The folder of the package itself is no project: its stored programs are as good as its code.
+    Copies of shipped specs are not local specs, and neither is the package's own folder of specs.
 
     Raises:
         SymflopsError: there are too many local specs.
@@ -189,7 +189,7 @@ def catalogs() -> list[Catalog]:
 
 
 def assumed() -> Catalog:
-    """The structures that frameworks take models for, which no config leads to: only their names do."""
+    """The catalog of structures that frameworks assume for models; found by name, never by config."""
     from symflops.library.local import local_specs
     from symflops.read.spec_files import ASSUMED, shipped
 
@@ -201,7 +201,7 @@ def by_name(name: str) -> Catalog:
     """The catalog that has the spec ``name``.
 
     Raises:
-        UnknownModelError: none has; with the nearest names.
+        UnknownModelError: no catalog has it; suggests the nearest names.
     """
     found = catalogs()
     for catalog in found:
@@ -215,6 +215,6 @@ def by_name(name: str) -> Catalog:
 
 
 def attributes(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The sizes that a config has, by the long names that estimators and catalogs use."""
+    """Read the sizes of a config, by the attribute names that estimators and catalogs use."""
     sizes = sizes_of(program, config)
     return {row["attribute"]: sizes[row["letter"]] for row in program.document["fields"]}

@@ -1,7 +1,7 @@
-"""Reads configs, and finds the spec that describes the model of one. Imports neither sympy nor YAML.
+"""Reads configs, and finds the spec that describes a config's model. Imports neither sympy nor YAML.
 
 A config names its model by ``architectures``, ``model_type`` or ``_class_name``; a ``model_index.json`` by the class of
-its pipeline. Whose model no spec describes is told the nearest specs, and the commands that help.
+its pipeline. If no spec describes the model, the error suggests the nearest specs and the commands that help.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ if TYPE_CHECKING:
 
 
 SIMILAR = 0.4
-"""The share of common fields from which two models are called similar."""
+"""The share of common fields from which two models count as similar."""
 WAY = "'symflops list' shows every class, 'symflops draft' writes a spec from a class"
 
 DENOISING = ("transformer", "unet")
-"""The components of pipelines that denoise, as diffusers calls them."""
+"""The names of a pipeline's denoising components in diffusers."""
 
 
 def read_config(path: Any) -> dict[str, Any]:
-    """The config at ``path``: a ``config.json``, a ``model_index.json`` (of its denoising model), or a folder with either.
+    """Read the config at ``path``: a ``config.json``, a ``model_index.json``, or a folder with either.
 
-    The text of a JSON object is read, too, and a config object; a config that was read stays as it is.
+    A ``model_index.json`` leads to the config of its denoising model. ``path`` may also be the text of a JSON object, a config
+    object, or a config already read.
 
     Raises:
-        SymflopsError: there is none, or it is not a JSON object.
+        SymflopsError: there is no such file, or it is not a JSON object.
     """
     if not isinstance(path, (str, os.PathLike)):
         return config_of(path)
@@ -56,7 +57,7 @@ def read_config(path: Any) -> dict[str, Any]:
 
 
 def config_of(config: Any) -> dict[str, Any]:
-    """A config as JSON data: of a mapping, a config object, or a path.
+    """Convert a mapping, a config object or a path to a config as JSON data.
 
     Raises:
         SymflopsError: as :func:`read_config`; or it is no config.
@@ -68,7 +69,7 @@ def config_of(config: Any) -> dict[str, Any]:
 
 
 def spec_of(config: Mapping[str, Any]) -> tuple[Catalog, str]:
-    """The catalog and spec of the classes that a config names, else of its model type.
+    """Find the catalog and spec of the class that a config names, else of its model type.
 
     Raises:
         UnknownModelError: no spec describes one of them; or they are of several models.
@@ -93,7 +94,7 @@ def spec_of(config: Mapping[str, Any]) -> tuple[Catalog, str]:
 
 
 def holder(field: str, word: str, config: Mapping[str, Any], known: dict[str, Catalog]) -> str:
-    """The spec of a class, or of the denoising model of a pipeline.
+    """Find the spec of a class, or of a pipeline's denoising model.
 
     Raises:
         UnknownModelError: there is none.
@@ -106,13 +107,13 @@ def holder(field: str, word: str, config: Mapping[str, Any], known: dict[str, Ca
 
 
 def unknown(field: str, word: str, config: Mapping[str, Any], known: dict[str, Catalog]) -> UnknownModelError:
-    """The error that no spec describes a class or a model type, with the nearest ones."""
+    """Create the error for a class or model type that no spec describes, with suggestions."""
     specs = {name: known[name].specs[name] for name in reversed(known)}
     return UnknownModelError(unknown_model(field, word, config, specs))
 
 
 def unknown_model(field: str, word: str, config: Mapping[str, Any], specs: Specs) -> str:
-    """The message that no spec describes the class or model type ``word``, which a ``field`` of the config names."""
+    """Message with suggestions for a ``word`` in the config's ``field`` that no spec describes."""
     kind = config.get("model_type")
     same = [class_name(name) for entry in specs.values() if kind in entry["model_types"] for name in entry["references"]]
     known = {class_name(reference): name for name, entry in specs.items() for reference in entry["references"]}
@@ -128,7 +129,7 @@ def unknown_model(field: str, word: str, config: Mapping[str, Any], specs: Specs
 
 
 def similar(config: Mapping[str, Any], specs: Specs, most: int = 3) -> list[str]:
-    """The specs that read most of the fields of a config and few others, the nearest first."""
+    """The specs whose fields best match those of a config (Jaccard index), nearest first."""
     every = {key for entry in specs.values() for key in entry.get("keys", ())}
     given = (set(config) & every) - EVERYWHERE
     scores = {}
@@ -140,10 +141,10 @@ def similar(config: Mapping[str, Any], specs: Specs, most: int = 3) -> list[str]
 
 
 def of_pipeline(word: str, config: Mapping[str, Any]) -> tuple[Catalog, str] | None:
-    """The catalog and spec of the denoising model of the pipeline class ``word``; None if no spec is in it.
+    """Find the catalog and spec of the denoising model of the pipeline class ``word``, else None.
 
-    Of several specs it is the one that knows most fields of the config, then the one in most pipelines: a ControlNet is in few
-    of those of the model beside it.
+    Of several specs, the one with most of the config's fields wins, then the one in most pipelines: a ControlNet is in fewer
+    pipelines than its base model.
     """
     for catalog in catalogs():
         held = {name: entry for name, entry in catalog.specs.items() if word in entry["pipelines"]}
@@ -154,10 +155,10 @@ def of_pipeline(word: str, config: Mapping[str, Any]) -> tuple[Catalog, str] | N
 
 
 def denoiser(index: Mapping[str, Any], path: str) -> str:
-    """The path of the config of the denoising model beside the index of a pipeline: no encoder of prompts or pixels.
+    """Find the config path of a pipeline's denoising model (not of its text encoder or autoencoder).
 
     Raises:
-        UnknownModelError: no spec describes that model, or its config is not there.
+        UnknownModelError: no spec describes the model, or its config file is missing.
     """
     entries = [entry for catalog in catalogs() for entry in catalog.specs.values()]
     classes = {class_name(reference): entry for entry in reversed(entries) for reference in entry["references"]}

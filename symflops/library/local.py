@@ -1,7 +1,7 @@
-"""The specs below ``./specs``, which are data that may come from a stranger.
+"""Reads the headers of local specs (``./specs``), which are untrusted data.
 
-A look-up needs the header of each: its name, classes, model types, pipelines and streams. Headers are read from YAML and kept
-in the user's cache by the digests of what they were read from. Files below ``./generated`` are not read.
+A lookup needs the header of each spec: its name, classes, model types, pipelines and streams. Headers are read from YAML and
+cached by the digests of their sources. Files below ``./generated`` are not read.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from symflops.support.findings import Source
 
 MOST_SPECS, MOST_BYTES = 400, 8_000_000
-"""What ``./specs`` may hold, several times what the shipped library does."""
+"""The limits on ``./specs``, several times the size of the shipped library."""
 NAMES = {"reference": "references", "model_type": "model_types", "pipelines": "pipelines"}
-"""The fields of a spec that name models, and those of a catalog."""
+"""Field of a spec that names models -> field of a catalog."""
 NAMING = re.compile(rf"^({'|'.join(NAMES)})[ \t]*:(.*(?:\n(?![A-Za-z_]).*)*)", re.MULTILINE)
-"""In a text that is not YAML, the lines that would say which models a spec describes."""
+"""Matches the fields that name models in a spec that is not valid YAML."""
 
 
 def local_specs(folder: str, groups: str = "*") -> tuple[dict[str, SpecFile], dict[str, dict[str, Any]]]:
-    """The files and the headers of the specs of a library, by name; ``groups`` as :func:`specs_in` takes them.
+    """Read the files and the headers of a library's specs, by name; ``groups`` as in :func:`specs_in`.
 
-    Copies of shipped specs, as a clone of the repository has them, are left out.
+    Omits copies of shipped specs, such as those in a clone of the repository.
 
     Raises:
-        SymflopsError: there are too many.
+        SymflopsError: there are too many specs or bytes.
     """
     root, files = Path(folder), dict[str, SpecFile]()
     for file in specs_in(root, groups):
@@ -52,7 +52,7 @@ def local_specs(folder: str, groups: str = "*") -> tuple[dict[str, SpecFile], di
 
 
 def _rows(root: Path, files: dict[str, SpecFile], groups: str) -> dict[str, Any]:
-    """The header of each file with the digests of its sources, from the cache where they are still so."""
+    """The header of each file with the digests of its sources, from the cache if these are unchanged."""
     index = f"specs-{digest(str(root / groups))[:16]}.json"
     try:
         found = kept(place(index))
@@ -62,13 +62,13 @@ def _rows(root: Path, files: dict[str, SpecFile], groups: str) -> dict[str, Any]
     current = {name for name, row in known.items() if name in files and files[name].has(row["sources"])}
     rows = {name: known[name] if name in current else read(file) for name, file in files.items()}
     if rows != known:
-        with suppress(OSError):  # what cannot be kept is read again
+        with suppress(OSError):  # without a cache, headers are read again
             keep(place(index), json.dumps(rows, sort_keys=True))
     return rows
 
 
 def read(file: SpecFile) -> dict[str, Any]:
-    """The header of a spec, and the digests of what it was read from; of a damaged one, the models that it names."""
+    """Read the header of a spec and its sources' digests; of a damaged spec, only the models it names."""
     from symflops.read.read import read_through
 
     sources: tuple[Source, ...] = ()
@@ -76,7 +76,7 @@ def read(file: SpecFile) -> dict[str, Any]:
     try:
         sources = (file.source(),)
         spec = read_through(sources[0], lambda name: None, file.base).spec
-    except SymflopsError:  # who asks for it gets the diagnostic
+    except SymflopsError:  # loading the spec reports the diagnostic
         words = dict(NAMING.findall(sources[0].text)) if sources else {}
         entry |= {name: re.findall(r"[\w.:-]*\w", words.get(key, "")) for key, name in NAMES.items()}
     else:
@@ -87,7 +87,7 @@ def read(file: SpecFile) -> dict[str, Any]:
 
 
 def header(spec: Spec) -> dict[str, Any]:
-    """What the catalog says of a spec; the structures of variants, by fields of the config."""
+    """The catalog entry of a spec; structures of variants are keyed by config fields."""
     keys = {size.name.text: size.keys[0] for size in spec.sizes if size.keys}
     return {
         "title": spec.title,
@@ -102,7 +102,7 @@ def header(spec: Spec) -> dict[str, Any]:
 
 
 def streams(spec: Spec) -> dict[str, list[str]]:
-    """The streams that a batch gives, each with the lengths of its items that no stream before it has."""
+    """The streams that a batch gives, each with the lengths that no earlier stream has."""
     from symflops.formula.expression import names
     from symflops.ir.index_sets import ONCE
 

@@ -1,4 +1,4 @@
-"""Finds the stored program of a model by its name or config, and estimates with it. Imports neither sympy nor YAML."""
+"""Finds the program of a model by its name or config, and estimates with it. Imports neither sympy nor YAML."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 def by_config(config: Any, lenient: bool = False) -> tuple[Catalog, str]:
-    """The catalog and spec that describe the model of ``config``.
+    """Find the catalog and spec that describe the model of ``config``.
 
-    A config without a class may be of another library, whose fields have other names: a number in it that neither the spec nor
-    its class reads is refused, unless ``lenient``.
+    A config without a class may come from another library with other field names. Unless ``lenient``, it is refused if it has
+    a number that neither the spec nor its class reads.
 
     Raises:
-        UnknownModelError: no spec does, or several; the message has the names in the config and the nearest specs.
+        UnknownModelError: no spec matches, or several do; the message has the names in the config and the nearest specs.
         ConfigError: the config has a number that nothing reads.
     """
     config = config_of(config)
@@ -46,7 +46,7 @@ def by_config(config: Any, lenient: bool = False) -> tuple[Catalog, str]:
 
 
 def described(field: str) -> set[str]:
-    """The ``model_types``, ``pipelines`` or ``references`` of the models that specs describe."""
+    """Collect the ``model_types``, ``pipelines`` or ``references`` of all specs."""
     return {word for catalog in catalogs() for entry in catalog.specs.values() for word in entry[field]}
 
 
@@ -58,11 +58,11 @@ def estimator(
     convention: str = "symflops",
     tell: Callable[[str], object] | None = None,
 ) -> tuple[Any, InterpretedEstimator]:
-    """The source of an estimator, and the estimator of a spec or of the variant that fits a config.
+    """Create the estimator of a spec, or of the variant that fits a config; returns (source, estimator).
 
-    If the shipped catalog has a generated module, the source is that module. Otherwise the source is the JSON object of a
-    program, which the estimator interprets. If no stored program has the config's structure, regime and convention, or the spec
-    is one of the current folder, the program is derived and cached, and ``tell`` gets a message (default: a warning).
+    The source is the generated module if the shipped catalog has one, else the JSON object of the interpreted program. If the
+    spec is local, or no stored program has the config's structure, regime and convention, the program is derived and cached,
+    and ``tell`` receives a message (default: a warning).
 
     Raises:
         SymflopsError: the spec is not valid, the config does not fit, or there is no such regime or convention.
@@ -88,9 +88,9 @@ def interpreted(
     tell: Callable[[str], object] | None = None,
     strict: bool = False,
 ) -> InterpretedEstimator:
-    """The estimator that interprets the program of a config; if none is stored, one is derived and cached.
+    """Create the estimator that interprets a config's program, which is derived and cached if missing.
 
-    ``convention`` is a name, a path, or a convention as it is.
+    ``convention`` is a name, a path, or a convention object.
 
     Raises:
         SymflopsError: as :func:`estimator`; or, if ``strict``, the config has a key that neither the spec nor the class knows.
@@ -112,14 +112,14 @@ def interpreted(
 
 
 def left_to_class(catalog: Catalog, name: str, config: Mapping[str, Any]) -> list[str]:
-    """A line for each number of layers that a config leaves to its class (:func:`symflops.evaluate.evidence.left_to_class`)."""
+    """Report the layer counts that a config omits; see :func:`symflops.evaluate.evidence.left_to_class`."""
     config = without_pipeline(config_of(config), catalog.specs[name]["pipelines"])
     _, program = catalog.of_structure(name, config)
     return list(evidence.left_to_class(Stored(program), config)) if program else []
 
 
 def warn_of_unread(document: Mapping[str, Any], lines: Sequence[str], tell: Callable[[str], object] | None) -> None:
-    """Tell of keys that nothing reads, in one line; not where nobody knows which keys the class has."""
+    """Warn of unread keys in one line; silent if the spec has a class without a census of its keys."""
     if lines and (document.get("census") or not document["references"]):
         more = f", and of {len(lines) - 1} more keys" if len(lines) > 1 else ""
         (tell or warn)(shown(lines[0]) + more)
@@ -128,7 +128,7 @@ def warn_of_unread(document: Mapping[str, Any], lines: Sequence[str], tell: Call
 def interpreter(
     spec: str, config: Mapping[str, Any], regime: str = "full", convention: str = "symflops"
 ) -> InterpretedEstimator:
-    """The estimator that interprets the program of a spec, which is named or given by its path.
+    """Create the estimator that interprets the program of a spec, given by name or path.
 
     Raises:
         SymflopsError: as :func:`estimator`.
@@ -143,7 +143,7 @@ def interpreter(
 def program(
     catalog: Catalog, name: str, config: Mapping[str, Any], regime: str, convention: str, tell: Callable[[str], object]
 ) -> tuple[dict[str, Any], str, str]:
-    """The program of a config, stored, cached or derived now, and its names of the regime and of the convention."""
+    """The stored, cached or newly derived program of a config, with its regime and convention names."""
     variant, found = catalog.of_structure(name, config)
     if variant is not None and stores(found, regime, convention):
         return found, regime, convention
@@ -158,14 +158,14 @@ def program(
 
 
 def stores(program: Mapping[str, Any], regime: str, convention: str) -> bool:
-    """Whether a stored program has the closed forms of a regime under a convention, as the convention's page is now."""
+    """Whether a stored program has a regime and a convention, and the convention's file is unchanged."""
     named = convention in program["conventions"] and any(row["name"] == regime for row in program["regimes"])
     return named and is_current(convention, dict(program.get("pages", ())).get(convention))
 
 
 def is_current(convention: str, known: str | None) -> bool:
-    """Whether there is a page of a convention, with the digest ``known`` if there is one."""
-    try:  # as hashlib does without OpenSSL, whose import takes a quarter of the start of an interpreter
+    """Whether the convention's file exists and, if ``known`` is given, has this digest."""
+    try:  # not hashlib: its OpenSSL import takes a quarter of an interpreter's start
         from _sha256 import sha256  # type: ignore[import-not-found]
     except ImportError:
         from hashlib import sha256
@@ -177,7 +177,7 @@ def is_current(convention: str, known: str | None) -> bool:
 
 
 def is_file(*names: object) -> bool:
-    """Whether one of these is no name but an object or the path of a YAML file: what these make is not cached."""
+    """Whether an argument is an object or a YAML path instead of a name, so that results are not cached."""
     return any(not isinstance(name, str) or ".yaml" in name or ".yml" in name for name in names)
 
 
@@ -216,7 +216,7 @@ def estimate(
 
 
 def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON object of an estimate, in FLOPs."""
+    """The JSON object of an estimate, in the unit of the convention."""
     m = model.moments(**batch)
     tokens, total = tokens_of(model.stored, model.regime, model.sizes, m), model.total(m)
     return {

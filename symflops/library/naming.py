@@ -1,4 +1,4 @@
-"""What a SPEC on the command line names: a spec, a class, a pipeline, a variant, a published model, or a path of a config."""
+"""Resolves SPEC on the command line: a spec, class, pipeline, variant, published model, or the path of a config."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from symflops.library.catalog import Catalog
 
 PUBLISHED = "pub-"
-"""What the names of records of published sizes begin with."""
+"""Prefix of the names of published models among the records."""
 
 
 class Named:
-    """The spec that a word names, and what it says of the config.
+    """Result of resolving a word: a spec, and the config or config fields that the word implies.
 
-    ``whole`` says whether that is a whole config, ``own`` whether it was read at a path; ``note`` is what to tell.
+    ``whole`` marks a complete config, ``own`` one read from a path; ``note`` is a message for the user.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class Named:
 
 
 def named(word: str, lenient: bool = False) -> Named:
-    """What ``word`` names: in this order, a spec, path, class, pipeline, variant (``sdxl``, ``resnet/18``) or published model.
+    """Resolve a spec, path, class, pipeline, variant (``sdxl``, ``resnet/18``) or published model.
 
-    A config at a path is read as :func:`by_config` reads it.
+    Kinds are tried in this order. A config at a path is read as :func:`by_config` reads it.
 
     Raises:
-        UnknownModelError: nothing is called so, or several variants or models are.
+        UnknownModelError: nothing has this name, or several variants or models have it.
         SymflopsError: the config at the path cannot be read.
     """
     if word.endswith((".yaml", ".yml")):
@@ -79,10 +79,10 @@ def named(word: str, lenient: bool = False) -> Named:
 
 
 def only(word: str, kind: str, rows: list[tuple[Catalog, str, Any]]) -> tuple[Catalog, str, Any]:
-    """The one row that there is.
+    """The only row.
 
     Raises:
-        UnknownModelError: there are several.
+        UnknownModelError: there are several rows.
     """
     if len(rows) > 1:
         names = [f"{name}/{what if isinstance(what, str) else what['name'].removeprefix(PUBLISHED)}" for _, name, what in rows]
@@ -91,30 +91,30 @@ def only(word: str, kind: str, rows: list[tuple[Catalog, str, Any]]) -> tuple[Ca
 
 
 def published_in(catalog: Catalog) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The published models that were measured, with their specs: name, class, config and batch."""
+    """Iterate over (spec, measured published model); a model has name, class, config and batch."""
     for name, models in catalog.published().items():
         yield from ((name, model) for model in models if model["name"].startswith(PUBLISHED))
 
 
 def is_called(word: str, spec: str, model: Mapping[str, Any]) -> bool:
-    """Whether ``word`` is the name of a published model, with its spec or alone: ``llama3-8b``, ``swin/tiny``."""
+    """Whether ``word`` names a published model, with or without its spec: ``llama3-8b``, ``swin/tiny``."""
     name = model["name"].removeprefix(PUBLISHED)
     return word in (name, f"{spec}/{name}")
 
 
 def classes(specs: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """The classes that specs describe."""
+    """Iterate over the names of the classes that specs describe."""
     return (class_name(reference) for entry in specs.values() for reference in entry["references"])
 
 
 def of_class(reference: str) -> dict[str, Any]:
-    """The field of a config that names a class, as its library writes it."""
+    """The config field that names a class, in the form of its library."""
     name = class_name(reference)
     return {"_class_name": name} if reference.startswith("diffusers.") else {"architectures": [name]}
 
 
 def variants_called(word: str, found: list[Catalog]) -> Iterator[tuple[Catalog, str, str]]:
-    """The variants that ``word`` means. Of several, that of a model which pipelines run step by step, none beside it."""
+    """Find variants by name; prefers the one whose pipelines are no proper subset of another's."""
     rows = [
         (catalog, name, variant)
         for catalog in found
@@ -130,7 +130,7 @@ def variants_called(word: str, found: list[Catalog]) -> Iterator[tuple[Catalog, 
 
 
 def of_variant(word: str, catalog: Catalog, name: str, variant: str) -> Named:
-    """A variant: the one published model of its structure, else that structure with the class's defaults."""
+    """Resolve a variant: the only published model of its structure, else the structure and defaults."""
     structure = catalog.specs[name]["structures"][variant]
     if catalog.shipped and not catalog.changed(name):
         stored = Stored(catalog.program(name, variant))
@@ -143,7 +143,7 @@ def of_variant(word: str, catalog: Catalog, name: str, variant: str) -> Named:
 
 
 def fits(stored: Stored, config: Mapping[str, Any], structure: Mapping[str, str]) -> bool:
-    """Whether a config has a structure."""
+    """Whether a config has a structure; False if its sizes cannot be read."""
     try:
         return has(attributes(stored, config), structure)
     except SymflopsError:
@@ -151,7 +151,7 @@ def fits(stored: Stored, config: Mapping[str, Any], structure: Mapping[str, str]
 
 
 def config_of_variant(catalog: Catalog, name: str, variant: str) -> dict[str, Any]:
-    """The fields of a config that make the structure of a variant."""
+    """The config fields that determine the structure of a variant."""
     if not catalog.shipped or catalog.changed(name):
         from symflops.api import load
 
@@ -166,9 +166,9 @@ def config_of_variant(catalog: Catalog, name: str, variant: str) -> dict[str, An
 
 
 def resolve(args: Any) -> str:
-    """Put specs in place of what the arguments of a command name, and the config that comes with it; returns what to tell.
+    """Resolve the SPEC arguments of a command, and the config they imply, in place; returns a note.
 
-    ``args.given`` says then whether a user's own config is among it.
+    Sets ``args.given`` to whether the user supplied a config.
 
     Raises:
         SymflopsError: as :func:`named`; or a config is given twice.
@@ -194,7 +194,7 @@ def resolve(args: Any) -> str:
 def estimator_of(
     model: Any, config: Any = None, regime: str | None = None, convention: str | None = None
 ) -> InterpretedEstimator:
-    """The estimator of what a caller has: a word as :func:`named` takes it, a config, a loaded spec, or an estimator.
+    """Create an estimator from a word (see :func:`named`), a config, a loaded spec, or an estimator.
 
     Raises:
         SymflopsError: as :func:`symflops.estimate`.

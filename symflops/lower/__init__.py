@@ -1,5 +1,5 @@
 """lower: Derivations -> Program. Closed forms: coefficients in sizes, moments in lengths.
 
-sympy ends here: a program holds plain formulas.
+No sympy beyond this package: a program holds plain formulas.
 Public function: :func:`symflops.lower.lower.lower`.
 """

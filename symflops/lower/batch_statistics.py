@@ -19,7 +19,7 @@ from symflops.lower.names import Names, moment_name, sum_name
 
 
 def without_padding(work: Work) -> Work:
-    """``work`` whose useful extent is that of items at their own length, without padding."""
+    """``work`` with its useful extent at the items' own lengths, without padding."""
     contraction = work.contraction
     useful = unpadded(contraction.extent.useful, contraction.items != ONCE)
     if useful == contraction.extent.useful:
@@ -28,7 +28,7 @@ def without_padding(work: Work) -> Work:
 
 
 def wholes_in(moments: Iterable[Monomial]) -> set[Expr]:
-    """The statistics in some products of lengths, as expressions."""
+    """Batch statistics (sums, longest items) that ``moments`` contain, as expressions."""
     return {whole for monomial in moments for atom, _ in monomial for whole in atom.atoms(Whole)}
 
 
@@ -39,7 +39,7 @@ def batch_conditions(
     taken: Collection[str],
     formulas: Formulas,
 ) -> Iterator[BatchCondition]:
-    """The conditions on a batch as a whole; ``known`` are the statistics that moments read. Decoded streams have none."""
+    """Yield conditions on a whole batch, none on decoded streams; ``known``: statistics in moments."""
     decoded = {symbol for symbol, group in measures.items() if len(group) > 1}
     for limit in graph.limits:
         if limit.items == ONCE and decoded.isdisjoint(limit.condition.expr.free_symbols):
@@ -62,7 +62,7 @@ def statistics(
     taken: Collection[str],
     formulas: Formulas,
 ) -> tuple[Statistic, ...]:
-    """The statistics of a batch, inner ones first; ``formulas`` prints them as letters from here on.
+    """Name the statistics ``found``, inner ones first; ``formulas`` prints them as letters afterwards.
 
     ``rows`` names products of lengths; ``taken`` are letters that no statistic may have.
     """

@@ -20,7 +20,7 @@ BRACKET: dict[type, str] = {fn.AtLeast: "at_least", fn.Equal: "equal", fn.Given:
 
 
 class Formulas(FormulaWriter):
-    """Converts expressions to formulas; ``rank`` orders letters: loop counts first, then sizes as declared."""
+    """Converts expressions to formulas; ``rank`` orders letters: loop counts, then sizes as declared."""
 
     def __init__(self, rank: dict[str, int], counts: frozenset[Expr] = frozenset()) -> None:
         super().__init__(counts)
@@ -36,36 +36,36 @@ class Formulas(FormulaWriter):
         return (min(inner, default=0), text_of(atom))
 
     def is_choice(self, atom: Expr) -> bool:
-        """Whether an atom is a condition, 0 or 1."""
+        """Whether ``atom`` is a condition with the value 0 or 1."""
         return fn.is_bracket(atom)
 
     def simplified(self, polynomial: Polynomial) -> Formula:
-        """The shortest form of a cost or a number of executions that the identities of its atoms allow."""
+        """Shortest formula of a cost or execution count, using the identities of its atoms."""
         if polynomial not in self._simplified:
             self._simplified[polynomial] = self.shortest(polynomial, fewest_terms(polynomial))
         return self._simplified[polynomial]
 
     def of(self, expr: Expr | int) -> Formula:
-        """``expr`` multiplied out, in order."""
+        """Formula of ``expr``, multiplied out and sorted."""
         if expr not in self._known:
             self._known[expr] = self.plain(Polynomial.of(expr))
         return self._known[expr]
 
     def atom(self, atom: Expr) -> Formula:
-        """A symbol, a rounded quotient, a bracket."""
+        """Formula of an atom: a symbol, a rounded quotient or a bracket."""
         if atom not in self._atoms:
             self._atoms[atom] = self._atom(atom)
         return self._atoms[atom]
 
     def assign_letter(self, atom: Expr, letter: str) -> None:
-        """Print ``atom`` as ``letter`` from here on."""
+        """Print ``atom`` as ``letter`` in all formulas made afterwards; clears the caches."""
         self._known.clear()
         self._short.clear()
         self._simplified.clear()
         self._atoms[atom] = Sym(letter)
 
     def letter(self, atom: Expr) -> str:
-        """The letter that ``atom`` is printed as; empty if it has none."""
+        """Letter that replaces ``atom`` in formulas; empty if it has none."""
         found = self._atoms.get(atom)
         return found.name if isinstance(found, Sym) else ""
 

@@ -1,4 +1,4 @@
-"""Queries of lowering about a graph and its work: loops, batch variables, work split and merged into lines."""
+"""Helpers of lowering: find loops and batch variables of a graph, split and merge its work into program lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from symflops.lower.batch_statistics import without_padding
 
 
 def loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:
-    """All loops, outer ones first."""
+    """Yield all loops, outer ones first."""
     for node in nodes:
         if isinstance(node, Loop):
             yield node
@@ -25,7 +25,7 @@ def loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:
 
 
 def repeat_letters(graph: Graph) -> frozenset[str]:
-    """The letters that iteration counts depend on."""
+    """Letters of sizes that iteration counts depend on."""
     found = {symbol for loop in loops(graph.body) for symbol in loop.count.free_symbols}
     for symbol, value in reversed(graph.definitions):
         if symbol in found:
@@ -34,37 +34,37 @@ def repeat_letters(graph: Graph) -> frozenset[str]:
 
 
 def measures(graph: Graph, derivation: Derivation) -> dict[Symbol, tuple[Length, ...]]:
-    """The batch variables of each length: the length itself, or two variables if it is decoded token by token."""
+    """Length -> its batch variables: the length itself, or two if it is decoded token by token."""
     mode, tokens = derivation.regime.decode, derivation.decodes
     return {length.symbol: variables(mode, length) if length.symbol in tokens else (length,) for length in graph.lengths}
 
 
 def has_default(layout: Layout, variables: Sequence[str]) -> bool:
-    """Whether each of ``variables`` may be missing in a layout, and is 1 then."""
+    """Whether ``layout`` gives each of ``variables`` the default 1."""
     return all(f"{name}=1" in layout.axes for name in variables)
 
 
 def labels(nodes: tuple[Node, ...]) -> Iterator[tuple[str, str]]:
-    """The index of each loop with the name of its module list."""
+    """Yield (index, name of the module list) for each loop."""
     for loop in loops(nodes):
         words = [word for word in str(loop.path).split(".") if word.isidentifier()]
         yield loop.index.name, words[-1] if words else "layers"
 
 
 def program_lines(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
-    """``work`` as the lines of a program: without lengths in its counts, and split by whether PyTorch's counter sees it."""
+    """Split ``work`` into program lines: no lengths in counts, and seen or missed by PyTorch's counter."""
     return [side for part in spread(work, lengths) for side in sides(part)]
 
 
 def spread_all(derivation: Derivation, lengths: frozenset[Symbol]) -> Derivation:
-    """``derivation`` with its work in the :func:`pieces` that a program lists, useful work without padding."""
+    """``derivation`` with its work split into :func:`program_lines`, and useful work without padding."""
     return replace(
         derivation, work=tuple(without_padding(part) for work in derivation.work for part in program_lines(work, lengths))
     )
 
 
 def merged(works: Sequence[Work]) -> list[Work]:
-    """``works`` with equal contractions of one module merged: segments and classes of a loop often do the same."""
+    """Merge equal contractions of one module; segments and classes of a loop often repeat them."""
     found: dict[tuple[object, ...], Work] = {}
     for work in works:
         contraction = work.contraction

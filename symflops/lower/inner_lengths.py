@@ -1,4 +1,4 @@
-"""What the lengths of an item must fulfil: operators leave something of it, divisions no remainder, and conditions hold."""
+"""Constraints on an item's lengths: operators leave enough rows, divisions no remainder, and declared conditions hold."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Key = tuple[Truth, Expr]
 
 
 def inner_lengths(graph: Graph, formulas: Formulas, measures: Measures) -> tuple[InnerLength, ...]:
-    """The functions of lengths that must be at least 1, each once; one that another implies is left out."""
+    """Functions of lengths that must be at least 1, without duplicates and those that others imply."""
     variables = {group[0].symbol: group[0] for group in measures.values() if len(group) == 1}
     found = _Needs(graph, variables)
     for items, guard, need in found.listed():
@@ -45,9 +45,9 @@ def inner_lengths(graph: Graph, formulas: Formulas, measures: Measures) -> tuple
 
 
 def remainders(graph: Graph) -> Iterator[tuple[str, Truth, Expr]]:
-    """What the divisions in lengths leave, which must be 0: of declared streams, and of results where their operator exists.
+    """Yield (index set, condition, remainder) for divisions in stream lengths; remainders must be 0.
 
-    Those of single iterations of a loop, and of whole batches, are left out.
+    Covers declared streams, and results if their operator exists, but no single loop iterations and no whole batches.
     """
     made = [(operator.guard, graph.values[result].stream) for operator in graph.operators() for result in operator.results]
     for guard, stream in dict.fromkeys([*((YES, stream) for _, stream in graph.streams), *made]):
@@ -66,12 +66,12 @@ class _Needs:
         self.inputs = Inputs(graph)
         self.variables = variables
         self.streams = {value.id: value.stream for value in graph.values}
-        self.least: dict[Key, int] = {}  # what lengths are known to be at least
+        self.least: dict[Key, int] = {}  # lower bounds of lengths
         self.roots: dict[Expr, Expr] = {}  # lengths that are at least 1 exactly if another one is
         self.kept: dict[Key, tuple[str, Expr]] = {}
 
     def listed(self) -> Iterator[tuple[str, Truth, Need]]:
-        """The needs of all operators that depend on a batch, without those of single iterations of a loop."""
+        """Yield the operators' needs that depend on a batch, except those of single loop iterations."""
         for operator in self.graph.operators():
             for need in operator.needs:
                 read = need.length.free_symbols | operator.guard.expr.free_symbols
@@ -81,7 +81,7 @@ class _Needs:
                     yield items, operator.guard, need
 
     def add(self, items: str, guard: Truth, need: Need) -> None:
-        """Keep what must be at least 1, unless it follows from other needs."""
+        """Keep a need, unless it follows from those kept before."""
         length, of = need.length, self.roots.get(need.of, need.of)
         if need.keeps or as_many(need):
             self.roots[length] = length = of
@@ -97,11 +97,11 @@ class _Needs:
                 self.least[guard, of] = 1
             self.kept[guard, length] = (items, length)
         else:
-            self.kept[guard, length] = (items, length + 1 - Least(1, of))  # nothing may be left of nothing
+            self.kept[guard, length] = (items, length + 1 - Least(1, of))  # 0 rows may become 0 rows
         self.least[guard, length] = need.least
 
     def needed(self) -> Iterator[tuple[Key, tuple[str, Expr]]]:
-        """What is kept, without what follows from another part of it."""
+        """Yield the kept needs that do not follow from others."""
         every = list(self.kept.items())
         for place, (key, (items, value)) in enumerate(every):
             others = ((of, value) for at, ((truth, _), of) in enumerate(every) if at != place and truth in (YES, key[0]))
@@ -110,7 +110,7 @@ class _Needs:
                 yield key, (items, value)
 
     def required(self, length: Expr) -> bool:
-        """Whether ``length`` is a batch variable of a stream that every batch gives."""
+        """Whether ``length`` is a batch variable that is required or has a positive default."""
         known = self.variables.get(length)
         if known is None:
             return False
@@ -132,7 +132,7 @@ class _Needs:
 
 
 def as_many(need: Need) -> bool:
-    """Whether a quotient is rounded up, so that it is at least 1 exactly if what is divided is."""
+    """Whether ``need`` rounds a quotient up, so that it is at least 1 exactly if the dividend is."""
     if not isinstance(need.length, FloorDiv):
         return isinstance(need.length, CeilDiv) and need.length.args[0] == need.of
     above, below = need.length.args

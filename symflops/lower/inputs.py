@@ -18,7 +18,7 @@ from symflops.lower.graph_queries import has_default
 
 
 class Inputs:
-    """The inputs of a graph by their stream, and which of them its class has."""
+    """Looks up the inputs of a graph by stream, and whether its class has them."""
 
     def __init__(self, graph: Graph) -> None:
         self.decided = {letter for letter, _ in graph.spec.constants}
@@ -26,19 +26,19 @@ class Inputs:
         self.defaults = {stream.name.text: stream.default for stream in graph.spec.streams}
         measured = {(length.items, length.stream) for length in graph.lengths}
         sets = [items for items, _ in measured]
-        self.alone = {stream for items, stream in measured if items != SAMPLES and sets.count(items) == 1}  # left out, no items
+        self.alone = {stream for items, stream in measured if items != SAMPLES and sets.count(items) == 1}  # omitted: no items
         self.streams: dict[str, list[InputSpec]] = {}
         for item in graph.spec.inputs:
             if item.stream:
                 self.streams.setdefault(item.stream.text, []).append(item)
 
     def is_given(self, item: InputSpec) -> bool:
-        """Whether the class has the input, or it only carries lengths; an input that a config decides is one of the class."""
+        """Whether the class has the input; true if a config decides that, or if it has no stream."""
         by_class = item.when is not None and all(letter in self.decided for letter, _ in letters(item.when))
         return item.stream is None or not by_class or item.name.text in self.present
 
     def when_absent(self, stream: str, variables: Sequence[str]) -> tuple[int, bool]:
-        """The length of a stream that a batch leaves out (0 if it has no default), and whether a batch may leave it out."""
+        """(length of a stream that a batch omits, 0 without a default; whether a batch may omit it)."""
         inputs = self.streams.get(stream, [])
         default = self.defaults.get(stream)
         if variables and default is not None:
@@ -51,9 +51,9 @@ class Inputs:
 
 
 def stream_infos(graph: Graph, formulas: Formulas, measures: Mapping[Symbol, tuple[Length, ...]]) -> tuple[StreamInfo, ...]:
-    """The declared streams; a length that two streams share is listed with the stream that owns it.
+    """Declared streams, except those whose inputs all belong to other classes.
 
-    A stream whose inputs are all of other classes is left out.
+    A length that two streams share is listed with the stream that owns it.
     """
     inputs, infos = Inputs(graph), []
     counted = {length.items for length in graph.lengths}
@@ -74,7 +74,7 @@ def stream_infos(graph: Graph, formulas: Formulas, measures: Mapping[Symbol, tup
 
 
 def input_infos(graph: Graph, formulas: Formulas) -> tuple[InputInfo, ...]:
-    """The input tensors with stream, layout, width and the condition under which each is present."""
+    """Input tensors with stream, layout, width and the condition under which each is present."""
     inputs = Inputs(graph)
     present = {name: formulas.of(there.expr) for name, there in inputs.present.items() if there is not YES}
     present |= {

@@ -50,13 +50,13 @@ def lower(
     counted: Mapping[str, Sequence[Derivation]] = MappingProxyType({}),
     forms: bool = True,
 ) -> Program:
-    """The program of one graph under several regimes and conventions.
+    """Lower a graph under several regimes and conventions to one program.
 
     Args:
         derivations: the graph under each regime.
         conventions: how closed forms count the work.
-        counted: the derivations, one per regime, of conventions with rules of their own, by name; ``derivations`` may be one.
-        forms: whether the program has closed forms, beside the lines that sum to them.
+        counted: convention -> its own derivations, one per regime, if its rules differ; may contain ``derivations`` itself.
+        forms: whether to include closed forms in addition to the lines that sum to them.
     """
     return _Lowering(derivations[0].graph, derivations, conventions, counted).program(forms)
 
@@ -97,9 +97,9 @@ class _Lowering:
     # lines and closed forms
 
     def lines(self, derivations: Sequence[Derivation], plain: bool) -> tuple[list[tuple[Line, ...]], int]:
-        """The work of each regime, and into how many parts a FLOP is divided so that all counts are whole.
+        """Program lines of each regime, and the number of parts per FLOP that makes all counts whole.
 
-        Work as derived (``plain``) is in whole FLOPs.
+        Work as derived (``plain``) has whole FLOPs: 1 part.
         """
         works = [merged(derivation.work) for derivation in derivations]
         if plain:
@@ -111,7 +111,7 @@ class _Lowering:
         return [tuple(self.line(work, number, parts) for work, number in some) for some in pairs], parts
 
     def line(self, work: Work, times: int = 1, parts: int = 1) -> Line:
-        """One contraction in both passes; ``times`` as many executions of a ``parts / times`` of the work."""
+        """Program line of a contraction: executions times ``times``, work of each times ``parts / times``."""
         amount, factor = self.amounts.of(work)
         size = (work.contraction.size, factor * Fraction(parts, times))
         if size not in self.units:
@@ -130,7 +130,7 @@ class _Lowering:
         )  # fmt: skip
 
     def count(self, expr: Expr) -> Formula:
-        """A number of executions as a formula."""
+        """Formula of an execution count, cached."""
         if expr not in self.counts:
             self.counts[expr] = self.formulas.simplified(Polynomial.of(expr))
         return self.counts[expr]
@@ -149,7 +149,7 @@ class _Lowering:
         return self.forms[key]
 
     def summed(self, alike: Mapping[tuple[Expr, Expr, str, Expr, str], int]) -> tuple[tuple[int, Formula], ...]:
-        """The closed form of work, given as executions, size, index set, extent and side, each with how often it is there."""
+        """Closed form of a multiset ``alike``: (executions, size, index set, extent, side) -> multiplicity."""
         parts: dict[Key, list[Polynomial]] = {}
         for (times, size, items, extent, side), number in alike.items():
             cost = Polynomial.of(times) * Polynomial.of(size).scale(2 * number)
@@ -183,9 +183,9 @@ class _Lowering:
         )  # fmt: skip
 
     def tokens(self, derivation: Derivation) -> tuple[tuple[int, Formula], ...]:
-        """The tokens of a batch in multiples of moments; empty if no work runs over them.
+        """Tokens of a batch as (position of a moment, multiple); empty if no work runs over them.
 
-        If work runs over no others, the rows that fill up a last chunk count.
+        If work runs only over filled chunks, the rows that fill the last one count.
         """
         places = self.moments.index
         for filled in (False, True):
@@ -196,7 +196,7 @@ class _Lowering:
         return ()
 
     def left_out(self, graph: Graph) -> tuple[Field, ...]:
-        """The sizes of the parts that a regime leaves out, as fields."""
+        """Fields for the sizes of the parts that a regime leaves out."""
         spec = replace(graph.spec, sizes=(*graph.spec.sizes, *graph.spec.apart))
         found = size_fields(spec, self.formulas) if graph.left_out else ()
         return tuple(field for field in found if field.letter in graph.left_out)
@@ -221,13 +221,13 @@ class _Lowering:
                 yield self.case(self.counted.get(convention.name, self.derivations)[position], convention)
 
     def row(self, convention: Convention) -> ConventionRow:
-        """How a convention counts."""
+        """Row of the program that describes how ``convention`` counts."""
         name, shares = convention.name, self.shares.get(convention.name, 1)
         rules = convention.pairs, convention.length, convention.unseen, convention.unit
         return ConventionRow(name, *rules, convention.because, shares, convention.digest)
 
     def program(self, forms: bool) -> Program:
-        """The whole program."""
+        """Assemble the program, with closed forms if ``forms``."""
         graph = self.graph
         spec = max((one.graph.spec for one in self.derivations), key=lambda spec: len(spec.sizes))
         regimes = self.regimes()
@@ -260,12 +260,12 @@ class _Lowering:
 
 
 def denominator(expr: Expr, factor: Fraction = Fraction(1)) -> int:
-    """The least number that makes ``expr * factor`` whole."""
+    """Least positive integer whose product with ``expr * factor`` has whole coefficients."""
     return lcm(1, *(part.denominator for part in Polynomial.of(expr).scale(factor).terms.values()))
 
 
 def count_atoms(derivations: Sequence[Derivation]) -> frozenset[Expr]:
-    """The atoms of all numbers of executions, which closed forms are factored by."""
+    """Atoms of all execution counts; closed forms are factored by them."""
     counts = {Polynomial.of(expr) for derivation in derivations for work in derivation.work for expr in executions(work)}
     every = (one for count in counts for one in (count, fewest_terms(count)))
     atoms = frozenset(atom for count in every for monomial in count.terms for atom, _ in monomial)
@@ -273,7 +273,7 @@ def count_atoms(derivations: Sequence[Derivation]) -> frozenset[Expr]:
 
 
 def letters_in_order(graph: Graph) -> list[str]:
-    """The letters of a graph as formulas order them: counts of loops, derived sizes, sizes, lengths; the first place wins."""
+    """Letters in formula order: loop counts, derived sizes, sizes, lengths; first position wins."""
     letters = [str(symbol) for loop in loops(graph.body) for symbol in sorted(loop.count.free_symbols, key=str)]
     letters += [definition.name for definition, _ in graph.definitions]
     return letters + [name for name, _ in graph.sizes] + [length.symbol.name for length in graph.lengths]

@@ -1,4 +1,4 @@
-"""Moments, the distinct products of lengths that work runs over, and amounts, vectors of multiples of moments."""
+"""Moments (products of lengths, summed over a batch's items) and amounts (sums of multiples of moments)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from symflops.lower.names import Names, concise, distinct, last_words, moment_na
 
 
 class Key(NamedTuple):
-    """A moment: an index set, the product of lengths that is summed over its items, and whether they are always padded."""
+    """Key of a moment: index set, product of lengths summed over its items, ``side`` if always padded."""
 
     items: str
     monomial: Monomial
@@ -32,18 +32,18 @@ class Key(NamedTuple):
 
 
 Vector = dict[Key, Polynomial]
-"""A multiple of each moment."""
+"""Moment -> its coefficient."""
 
 
 class Moments:
-    """The moments of ``derivations``, of one graph; from here on ``formulas`` prints statistics of a batch as letters.
+    """Moments that work of one graph runs over; makes ``formulas`` print batch statistics as letters.
 
     Args:
         derivations: the work that most conventions count; names follow the first derivation.
         lengths: the batch variables.
         taken: letters that no statistic may have.
-        own: the derivations of conventions that count other work; what they alone need comes last.
-        told: rows that a batch is told by, whether work runs over them or not.
+        own: convention -> its derivations, if it counts other work; moments that only these need come last.
+        told: (index set, rows) of tokens; their moments are included even if no work runs over them.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Moments:
         self.statistics = statistics(wholes_in(key.monomial for key in self.keys), lengths, self.rows, taken, formulas)
 
     def vector(self, items: str, extent: Expr, side: str = "") -> Vector:
-        """``extent`` in multiples of moments: lengths of the batch go into the moment, sizes into its factor."""
+        """Write ``extent`` as a sum of moments (products of lengths) with coefficients in sizes."""
         if (items, extent, side) not in self.vectors:
             of_batch = self.of_batch(extent) if items == ONCE else extent
             parts = Polynomial.of(of_batch).split_whole(self.varies)
@@ -81,7 +81,7 @@ class Moments:
         return self.vectors[items, extent, side]
 
     def of_batch(self, extent: Expr) -> Expr:
-        """``extent`` of what is there once per batch: a condition on the lengths of items holds if it does for the longest."""
+        """``extent`` of once-per-batch work, with conditions on item lengths applied to the longest item."""
         brackets = {one for one in extent.atoms(Bracket) if one.free_symbols & self.lengths and not one.has(Whole)}
         longest = {symbol: Longest(symbol) for one in brackets for symbol in one.free_symbols & self.lengths}
         return extent.xreplace({one: one.xreplace(longest) for one in brackets}) if brackets else extent
@@ -91,7 +91,7 @@ class Moments:
         return [key.monomial for key in self.vector(items, extent)]
 
     def further(self, own: Mapping[str, Sequence[Derivation]]) -> dict[Key, list[str]]:
-        """The moments that only some conventions have, with their names."""
+        """Moments that only some conventions need -> the names of these conventions."""
         found: dict[Key, list[str]] = {}
         for name, derivations in own.items():
             for key in set(self.collect(derivations)).difference(self.keys):
@@ -103,7 +103,7 @@ class Moments:
         return bool(atom.free_symbols & self.lengths) or atom.has(Whole)
 
     def collect(self, derivations: Iterable[Derivation]) -> list[Key]:
-        """The moments of all work, and the number of items of each index set among them, in order."""
+        """Sorted moments of all work, plus the item count of each index set that occurs."""
         found: set[Key] = set()
         extents = {
             (work.contraction.items, extent, work.contraction.side)
@@ -117,7 +117,7 @@ class Moments:
         return sorted(found, key=self.order)
 
     def order(self, key: Key) -> tuple[int, int, list[str], str]:
-        """By index set, then by degree, then by letters."""
+        """Sort key: index set, then degree, then letters."""
         items, monomial, side = key
         names = [text_of(atom) for atom, exponent in sorted_atoms(monomial) for _ in range(exponent)]
         degree = sum(exponent for _, exponent in monomial)
@@ -150,7 +150,7 @@ class Amounts:
             self.streams.setdefault((stream.items, Polynomial.of(stream.rows)), name)
 
     def of(self, work: Work) -> tuple[Amount, Fraction]:
-        """What a contraction runs over, in whole multiples of moments, and the fraction taken out to make them whole."""
+        """Amount of a contraction in whole multiples of moments, and the fraction factored out for that."""
         contraction = work.contraction
         key = (contraction.items, contraction.extent.executed, contraction.extent.useful, contraction.side)
         if key not in self.known:
@@ -168,7 +168,7 @@ class Amounts:
         return tuple(sorted(terms, key=lambda term: term[0]))
 
     def name(self, work: Work) -> str:
-        """The stream whose rows it is, else a name after the operator."""
+        """Name of an amount: the stream with the same rows, else derived from the operator's path."""
         contraction = work.contraction
         rows = contraction.items, Polynomial.of(contraction.extent.executed)
         if contraction.kind == "linear" and rows in self.streams:

@@ -43,12 +43,12 @@ from symflops.lower.formulas import Formulas
 from symflops.support.findings import Diagnostic
 
 LONGEST_NAME, LONGEST_CONDITION, LONGEST_ATOM = 96, 80, 24
-"""Letters of a moment's name above which it is shortened, of one that holds a condition, and of a factor in it."""
+"""Longest unshortened name in characters: of a moment, of a moment with a condition, of one factor."""
 KINDS: Mapping[type, str] = {Least: "min", Most: "max", FloorDiv: "over", CeilDiv: "up", Excess: "above"}
 
 
 def moment_name(items: str, monomial: Monomial, rows: Mapping[Monomial, str]) -> str:
-    """``n`` for the number of items, ``xx`` or ``xy`` for products of lengths, else a longer name.
+    """Name of a moment: ``n`` counts items, ``xx`` or ``xy`` multiply lengths, others are longer.
 
     ``rows`` names products that are the rows of a value, such as the patches of a video.
     """
@@ -65,9 +65,9 @@ def moment_name(items: str, monomial: Monomial, rows: Mapping[Monomial, str]) ->
 
 
 def concise(name: str, monomial: Monomial) -> str:
-    """The name of a moment; of one too long to read, each long factor is its kind and its letters, such as ``min_B_g_n``.
+    """Shorten ``name`` if it is too long: long factors become kind and letters, such as ``min_B_g_n``.
 
-    Modules, pages and commands say the formula beside the name.
+    Modules, pages and commands print the formula next to the name.
     """
     conditional = any(is_bracket(atom) for atom, _ in monomial)
     if len(name) <= (LONGEST_CONDITION if conditional else LONGEST_NAME):
@@ -76,7 +76,7 @@ def concise(name: str, monomial: Monomial) -> str:
 
 
 def concise_atom(atom: Expr) -> str:
-    """The name of a function of lengths; if it is long, what it is and of which letters."""
+    """Name of a function of lengths; if too long, its kind and its letters."""
     name = atom_name(atom)
     if len(name) <= LONGEST_ATOM:
         return name
@@ -87,7 +87,7 @@ def concise_atom(atom: Expr) -> str:
 def row_names(
     works: Iterable[Work], products_in: Callable[[str, Expr], Collection[Monomial]], values: Sequence[Value]
 ) -> dict[Monomial, str]:
-    """Names for products of lengths that are the rows of a value: the value's name, short products first."""
+    """Product of lengths -> name of the value with that many rows; short products first."""
     rows: dict[Monomial, str] = {}
     taken: set[str] = set()
     for work in works:
@@ -103,7 +103,7 @@ def row_names(
 
 
 def last_words(path: str) -> str:
-    """The part of a path after its last loop index, as part of a name.
+    """Words of a path after its last loop index, joined to a part of a name.
 
     >>> last_words("layers.*.mlp.up-proj")
     'mlp_up_proj'
@@ -112,13 +112,13 @@ def last_words(path: str) -> str:
 
 
 def distinct(moments: Iterable[Moment]) -> tuple[Moment, ...]:
-    """The moments under distinct names: a number follows a name that an earlier moment has."""
+    """``moments`` with distinct names; a number is appended to a repeated name."""
     names = Names()
     return tuple(replace(moment, name=names.unused(moment.name)) for moment in moments)
 
 
 class Names:
-    """Gives each thing a name of its own; ``taken`` are names that nothing gets."""
+    """Generates unique names; ``taken`` are reserved."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = set(taken)
@@ -169,7 +169,7 @@ def sum_name(length: Polynomial, rows: Mapping[Monomial, str]) -> str:
 def size_fields(
     spec: Spec, formulas: Formulas, counts: Collection[str] = (), fixed: Mapping[str, Any] = MappingProxyType({})
 ) -> tuple[Field, ...]:
-    """The sizes with their names in code: the last word of the config field, or the whole field if two would be equal.
+    """Fields of the sizes, each named by the last word of its config key, or all words if ambiguous.
 
     ``counts`` are the letters that count iterations, so that their values are small; ``fixed`` are known sizes.
     """
@@ -200,7 +200,7 @@ def size_fields(
 
 
 def formula_of(text: Expression | None, known: dict[str, Any], formulas: Formulas) -> Any:
-    """The value of a size that a config lacks, or has as null; None if it has none."""
+    """Default of a size (a value or a formula) if a config lacks it or has null; None without a default."""
     if text is None:
         return None
     value = evaluate(text, known)
@@ -224,7 +224,7 @@ def definition_infos(graph: Graph, formulas: Formulas) -> tuple[Definition, ...]
 
 
 def read_fields(program: Program) -> tuple[Field, ...]:
-    """The fields of a program that it reads: classes of one spec need not read the same ones."""
+    """Fields that the formulas of ``program`` use; classes of one spec may use different ones."""
     rest = replace(program, fields=())
     known: dict[int, Any] = {}
     wanted = {letter for letter, _ in program.fixed} | set(_letters_in(rest, known))
@@ -237,7 +237,7 @@ def read_fields(program: Program) -> tuple[Field, ...]:
 
 
 def _letters_in(value: Any, known: dict[int, Any]) -> Iterator[str]:
-    """Every letter in the formulas below a record; what is ``known``, by identity, was walked before."""
+    """Yield the letters in all formulas of a record, skipping objects with an id in ``known``."""
     if id(value) in known:
         return
     known[id(value)] = value

@@ -1,4 +1,4 @@
-"""The parameters of a derivation as a program lists them; what equal ones have in common is computed once."""
+"""Lowers the parameters of a derivation; equal parameters share cached formulas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from symflops.lower.formulas import Formulas
 
 
 class Measure(NamedTuple):
-    """What parameters of one shape, number of copies and condition have in common."""
+    """Formulas shared by parameters of equal shape, number of copies and condition."""
 
     elements: Polynomial
     shape: tuple[Formula, ...]
@@ -47,14 +47,14 @@ class Parameters:
         return Tensor(str(path), one.shape, one.copies, one.total, template, one.exists, loops + lists)
 
     def total(self, entries: Sequence[ParameterCount]) -> Formula:
-        """The elements of all ``entries``."""
+        """Total number of elements in all ``entries``."""
         times = Counter(map(identity, entries))
         some = {identity(entry): entry for entry in entries}
         elements = (self.measure(some[equal]).elements.scale(number) for equal, number in times.items())
         return self.formulas.simplified(Polynomial.total(elements))
 
     def active(self, derivation: Derivation) -> Formula:
-        """The elements that one token goes through: of routed experts, those that it is routed to."""
+        """Number of parameters active per token: all but the experts that it is not routed to."""
         parts = list(shares(derivation))
         if all(times == 1 for _, times in parts):
             return self.total(derivation.parameters)
@@ -64,7 +64,7 @@ class Parameters:
         return self.formulas.simplified(Polynomial.total(elements))
 
     def measure(self, entry: ParameterCount) -> Measure:
-        """The measure of a parameter, from the cache if an equal one has come before."""
+        """Measure of a parameter, cached for equal ones."""
         key = identity(entry)
         if key not in self.known:
             parameter, exists, of = entry.parameter, entry.exists.expr, self.formulas.of
@@ -75,7 +75,7 @@ class Parameters:
 
 
 def enclosing(readers: ParameterReaders, entry: ParameterCount) -> Iterator[tuple[Loop, Expr]]:
-    """The loops whose index is in the path of a parameter, outermost first, with the bracket of its class."""
+    """Yield (loop, condition of the class) for loops whose index is in the parameter's path, outer first."""
     indices = entry.parameter.path.indices
     for loop, bracket in readers.classes(entry.parameter) if indices else ():
         if loop.index in indices and (entry.within is None or (loop.index, bracket) in entry.within):
@@ -83,5 +83,5 @@ def enclosing(readers: ParameterReaders, entry: ParameterCount) -> Iterator[tupl
 
 
 def identity(entry: ParameterCount) -> object:
-    """What the measure of a parameter depends on."""
+    """Cache key of a parameter's measure."""
     return entry.parameter.shape, entry.copies, entry.exists

@@ -1,4 +1,4 @@
-"""What the sizes of a model must fulfil: a sequence is emptied as often as it is filled, and operators fit each other."""
+"""Constraints on a model's sizes: a sequence is popped as often as it is pushed to, and operators fit each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from symflops.support.findings import Diagnostic, Span, SpecError
 
 
 def requirements(graph: Graph, formulas: Formulas) -> tuple[Requirement, ...]:
-    """The differences that must be 0, without those that always are.
+    """Formulas of sizes that must be 0, without those that always are.
 
     Raises:
         SpecError: the lengths of a batch decide how many values are left in a sequence.
@@ -42,13 +42,13 @@ def requirements(graph: Graph, formulas: Formulas) -> tuple[Requirement, ...]:
 
 
 def least(fields: Iterable[Field], census: Mapping[str, Any]) -> Iterator[Requirement]:
-    """The least values of sizes that others decide where a config leaves them out.
+    """Yield lower bounds for sizes whose default is computed from other sizes.
 
-    A census guards small values of a field (``least``) where the class runs otherwise with them, whoever sets them.
+    A census records the ``least`` value of a field; the class runs differently below it, so defaults must respect it.
 
     Args:
         fields: The sizes of a program.
-        census: What is known of the fields of its classes, by class.
+        census: Class -> facts about its config fields.
     """
     for field in fields:
         guards = (entry.get("guarded", {}).get(key, {}) for entry in census.values() for key in field.keys)
@@ -62,7 +62,7 @@ def least(fields: Iterable[Field], census: Mapping[str, Any]) -> Iterator[Requir
 
 
 def _fits(graph: Graph) -> Iterator[tuple[Polynomial, str]]:
-    """What repeats demand of the sizes, and operators where they exist."""
+    """Yield (formula that must be 0, message if it is not) for repeats, lengths and operators."""
     for number, text in graph.fits:
         demanded = Polynomial.of(number)
         if demanded and not demanded.expr.free_symbols & {length.symbol for length in graph.lengths}:
@@ -84,19 +84,19 @@ def _fits(graph: Graph) -> Iterator[tuple[Polynomial, str]]:
 
 
 def _missing(graph: Graph, operator: Operator, need: Need) -> Polynomial | None:
-    """What a length lacks that an operator needs, if sizes alone decide it; None or 0 if it lacks nothing."""
+    """Rows that ``need`` lacks, if sizes alone decide; None or 0 if it lacks none."""
     formulas = dict(graph.definitions)
     symbols = need.length.free_symbols | need.of.free_symbols | operator.guard.expr.free_symbols
     varies = {length.symbol for length in graph.lengths}
     if not symbols.isdisjoint(varies) or any(is_index(symbol.name) for symbol in symbols) or need.length.has(Whole):
         return None
     length = need.length.xreplace(formulas)
-    lacking = Excess(need.least - length) * AtLeast(need.of, Integer(1)) + Excess(-length)  # nothing may be left of nothing
+    lacking = Excess(need.least - length) * AtLeast(need.of, Integer(1)) + Excess(-length)  # 0 rows may become 0 rows
     return Polynomial.of(lacking * operator.guard.expr)
 
 
 def _read(graph: Graph, number: Polynomial) -> str:
-    """The fields of a config that a number depends on, in brackets."""
+    """Config keys that ``number`` depends on, as text in parentheses; empty if there are none."""
     formulas, keys = dict(graph.definitions), {size.name.text: size.keys[:1] for size in graph.spec.sizes}
     symbols, found = list(number.expr.free_symbols), set[str]()
     while symbols:
@@ -107,7 +107,7 @@ def _read(graph: Graph, number: Polynomial) -> str:
 
 
 def _changes(graph: Graph) -> dict[str, list[tuple[Expr, Span | None]]]:
-    """What each sequence gains, or loses if negative, at each of its entries."""
+    """Sequence -> (values pushed, negative if popped; span) for each push and pop."""
     found: dict[str, list[tuple[Expr, Span | None]]] = {}
     regions: list[tuple[tuple[Node, ...], Expr]] = [(graph.body, Integer(1))]
     for nodes, times in regions:

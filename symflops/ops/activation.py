@@ -26,7 +26,7 @@ LEARNED = {"prelu": ("weight",), "xielu": ("alpha_p", "alpha_n")}
     Field("width", Form.EXPRESSION, "width of the result; default: that of the first operand"),
 )
 def act(call: Call) -> None:
-    """The first operand's rows; the experts of a group call one module, so its parameters are not stacked."""
+    """Result has the first operand's rows; parameters are not stacked, as experts share one module."""
     first = call.operand()
     for other in call.values["from"][1:]:
         rows_match(call.fail, first, other, "from")
@@ -37,7 +37,7 @@ def act(call: Call) -> None:
 
 
 def is_word(value: Any, word: str) -> Truth:
-    """The condition that a text, which a config may decide, is ``word``."""
+    """Condition that ``value``, a text that a config may decide, equals ``word``."""
     found = (
         case & (Truth.of(fn.Equal(item.symbol, Str(word))) if isinstance(item, Setting) else YES if item == word else NO)
         for case, item in cases(value)

@@ -46,7 +46,7 @@ BOUNDS = ("prefix", "sliding", "local", "chunked")
     Field("bias", Form.VALUES, "values that are added to the scores"),
 )
 def attention(call: Call) -> None:
-    """Two contractions; as many results as queries, of width ``heads * width of one value head``."""
+    """Two contractions, and one result per query, of width ``heads * width of one value head``."""
     queries, keys, values = (call.values[name] for name in ("query", "key", "value"))
     heads = call.number("heads")
     groups = call.number("kv_heads") if call.has("kv_heads") else heads
@@ -78,7 +78,7 @@ def attention(call: Call) -> None:
 
 
 def head_widths(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
-    """``heads * width of one query head``; checks that all query and key heads are equally wide."""
+    """Width of the queries, after a check that all query and key heads are equally wide."""
     width = call.equally_wide(queries, "query", "queries are equally wide")
     one = call.definitions.divide(width, heads)
     exact: dict[Expr, Expr] = {}
@@ -111,10 +111,10 @@ def refuse_heads(call: Call, value: Value, heads: Expr, field: str) -> NoReturn:
 
 
 def allows_rounding(call: Call, width: Expr, heads: Expr) -> bool:
-    """Whether a width may divide into heads at run time, which the model's own class checks.
+    """Whether each config, not the spec, is checked for a width that is a multiple of ``heads``.
 
-    A product of sizes may; a config with which it does not is refused (``Call.fits``). A sum is a slip, and so are other heads
-    than those that the width is a product of.
+    True for a product of sizes: a config that does not fit is refused (``Call.fits``). A sum is taken for a mistake, and so is
+    a width that contains sizes of ``heads`` without being their multiple.
     """
     whole, parts = call.definitions.expand(width), call.definitions.expand(heads).expr.free_symbols
     letters = whole.expr.free_symbols
@@ -122,7 +122,7 @@ def allows_rounding(call: Call, width: Expr, heads: Expr) -> bool:
 
 
 def mixed_width(call: Call, values: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
-    """``heads * width of one value head``."""
+    """Width of the result: ``heads * width of one value head``."""
     width = call.equally_wide(values, "value", "values are equally wide")
     if call.definitions.equal(heads, groups):
         return width
@@ -148,7 +148,7 @@ def check_rows(call: Call, keys: tuple[Value, ...], values: tuple[Value, ...]) -
 
 
 def extents_of(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...]) -> dict[str, Extent]:
-    """Pairs per item of an index set: the executed ones, and the useful ones under the mask."""
+    """Index set -> executed pairs per item, and useful ones under the mask."""
     items, folded = queries[0].stream.items, call.fields.get("fold") or ()
     windows = call.fields.get("window") or {}
     fold, lq = lengths(call, queries, folded, "query")
@@ -172,13 +172,13 @@ def extents_of(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...]) 
 
 
 def computed(call: Call, extent: Extent) -> Extent:
-    """``extent`` of a class that computes the useful pairs alone; a condition may decide."""
+    """``extent`` with only the useful pairs executed if the field ``sparse`` holds."""
     sparse = call.truth("sparse").expr
     return replace(extent, executed=sparse * extent.useful + (1 - sparse) * extent.executed)
 
 
 def masked(masks: dict[Mask, Truth], heads: Expr, fold: Expr, lq: Expr, lk: Expr, folded: bool) -> Extent:
-    """Pairs of ``lq`` queries and ``lk`` keys, ``fold`` times: the executed and, under ``masks``, the useful ones."""
+    """Executed pairs of ``lq`` queries and ``lk`` keys, ``fold`` times, and useful ones under ``masks``."""
     useful = Add(*(case.expr * useful_pairs(mask, lq, lk) for mask, case in masks.items()))
     names = dict.fromkeys(mask.name or "full" for mask in masks)
     all_causal = all(mask.base == "causal" and mask.local is None and not mask.looks_ahead for mask in masks)
@@ -189,7 +189,7 @@ def masked(masks: dict[Mask, Truth], heads: Expr, fold: Expr, lq: Expr, lk: Expr
 
 
 def masks_of(call: Call) -> dict[Mask, Truth]:
-    """The masks that the fields describe, each with its condition."""
+    """Mask -> condition, for each mask that the fields can describe."""
     base = call.fields["mask"]
     if base == "prefix" and "prefix" not in call.places:
         call.fail("missing-field", "the mask 'prefix' needs 'prefix', the number of keys that everybody sees", "mask")
@@ -205,7 +205,7 @@ def masks_of(call: Call) -> dict[Mask, Truth]:
 
 
 def bounds_of(call: Call, name: str) -> list[tuple[Truth, Expr | None]]:
-    """The sizes of the bound ``name``, each with its condition; None is no bound."""
+    """(condition, size) for each case of the bound ``name``; the size is None if there is no bound."""
     found: list[tuple[Truth, Expr | None]] = []
     for case, value in cases(call.fields.get(name)):
         null = is_null(value)
@@ -215,7 +215,7 @@ def bounds_of(call: Call, name: str) -> list[tuple[Truth, Expr | None]]:
         if null is not YES and size.is_Number and size < int(name in ("sliding", "chunked")):
             call.fail("bad-field", f"'{name}' cannot be {said(size)}", name, "write null where there is no bound")
         if null is not NO and null is not YES and name == "chunked":
-            size = Most(size, Integer(1))  # a null size reads as 0, which nothing divides by
+            size = Most(size, Integer(1))  # a null size reads as 0: avoid dividing by it
         found += [(case & null, None), (case & ~null, size)]
     return [(case, size) for case, size in found if case is not NO]
 
@@ -232,7 +232,7 @@ def refuse_masks(call: Call, masks: dict[Mask, Truth]) -> None:
 
 
 def lengths(call: Call, values: tuple[Value, ...], folded: tuple[str, ...], field: str) -> tuple[Expr, Expr]:
-    """The product of the folded axes, and the number of tokens along the others."""
+    """(product of the folded axes, number of tokens along the other axes)."""
     fold: Expr = Integer(1)
     rest: list[Expr] = []
     for part in (part for value in values for part in value.stream.parts):
@@ -247,9 +247,10 @@ def lengths(call: Call, values: tuple[Value, ...], folded: tuple[str, ...], fiel
 
 
 def windowed(call: Call, queries: tuple[Value, ...], folded: tuple[str, ...], windows: dict[str, Any]) -> tuple[Expr, Expr]:
-    """Pairs within windows of the axes, with a smaller window at the edge, and those that shifted windows leave.
+    """Executed and useful pairs within windows of the axes; the last window of an axis may be smaller.
 
-    The window over the end of a shifted axis holds ``size - shift`` rows from its end and ``shift`` from its begin.
+    A window that wraps around a shifted axis holds ``size - shift`` rows of its end and ``shift`` of its start, which do not
+    see each other.
     """
     parts: list[Part] = [part for value in queries for part in value.stream.parts]
     if len(parts) != 1:
@@ -280,7 +281,7 @@ def windowed(call: Call, queries: tuple[Value, ...], folded: tuple[str, ...], wi
 
 
 def rows_in(call: Call, expression: Any, stream: Stream, field: str) -> Expr:
-    """A number of rows of a window; its shift may be 0."""
+    """Number of rows of a window or of its shift; only a shift may be 0."""
     value = symbol_or_value(call.streams.value(expression, stream))
     if not isinstance(value, Expr) or (value.is_Number and value < int(field == "window")):
         call.fail(

@@ -1,4 +1,4 @@
-"""Masks of attention that no number bounds: blocks of unequal lengths, and a number of keys for each query."""
+"""Attention masks that one number cannot describe: blocks of unequal lengths, and a number of keys per query."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ SEEN = "a formula of 'row', the place of the query: row, row//B, row % B, min, m
 
 
 def with_blocks(call: Call, stream: Stream, sides: Sides, masks: Masks) -> tuple[Masks, dict[str, Mask]]:
-    """``masks`` with the blocks or the numbers of keys of the fields, and those over the items of another index set.
+    """Apply the field ``blocks`` or ``sees`` to ``masks``; also returns masks by other index sets.
 
-    ``sides`` are the folded axes, the queries and the keys.
+    ``sides``: product of the folded axes, number of queries, number of keys.
     """
     field = next((name for name in ("blocks", "sees") if call.has(name)), "")
     if not field:
@@ -88,7 +88,7 @@ def of_keys(call: Call, stream: Stream, sides: Sides, base: str) -> tuple[Masks,
 
 
 def total_seen(call: Call, value: Any, queries: Expr, keys: Expr, base: str) -> Expr:
-    """The keys that all queries see together; none sees more than the mask allows."""
+    """Keys seen, summed over the queries; each query sees at most what the mask allows."""
     value = symbol_or_value(value)
     if isinstance(value, Truth):
         value = value.expr
@@ -112,16 +112,16 @@ def total_seen(call: Call, value: Any, queries: Expr, keys: Expr, base: str) -> 
 
 
 def pairs_within(length: Expr) -> Expr:
-    """Pairs of two tokens of one block."""
+    """Unordered pairs of different tokens in a block of ``length``."""
     return Rational(1, 2) * length * (length - 1)
 
 
 def refuse_folds(call: Call, fold: Expr, field: str) -> None:
-    """Refuse folded axes: whose of them the items of a stream would be, nothing says."""
+    """Refuse folded axes: the items of a stream cannot be assigned to positions along them."""
     if fold != 1:
         call.fail("mask-unsupported", f"'{field}' of a stream does not go with 'fold'", field)
 
 
 def refuse_list(call: Call, field: str, hint: str) -> NoReturn:
-    """Refuse what is neither a list of numbers nor a number."""
+    """Refuse a value of ``field`` that is not a list of numbers."""
     call.fail("bad-field", f"'{field}' is {call.fields[field].text}, which is no list of numbers", field, hint)

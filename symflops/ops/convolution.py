@@ -64,7 +64,7 @@ def conv(call: Call) -> None:
 
 
 def weight_parameters(call: Call, shape: tuple[Expr, ...]) -> tuple[int, ...]:
-    """The parameters of the weight: itself, or its norm and direction. A gradient of either needs that of the weight."""
+    """Declare the weight, or its norm and direction, whose gradients need that of the weight."""
     learned = ~call.truth("fixed")
     if not call.has("weight_norm"):
         return call.parameter("weight", shape, when=learned, field="weight")
@@ -82,7 +82,7 @@ def weight_parameters(call: Call, shape: tuple[Expr, ...]) -> tuple[int, ...]:
 
 
 def divided(call: Call, width: Expr, field: str) -> Expr:
-    """``width / groups``; a plain size may divide at run time."""
+    """``width / groups``; if ``width`` is a plain size, each config is checked for a remainder."""
     groups = call.number("groups")
     quotient = call.definitions.divide(width, groups)
     if quotient is None or (quotient.is_Rational and not quotient.is_Integer):
@@ -95,7 +95,7 @@ def divided(call: Call, width: Expr, field: str) -> Expr:
 
 
 def result_stream(call: Call, x: Value, kernel: tuple[Expr, ...], transposed: bool) -> Stream:
-    """The stream of the result: the last axes keep their names and get new lengths."""
+    """Stream of the result: the axes under the kernel keep their names and get new lengths."""
     parts = x.stream.parts
     if len(parts) != 1:
         call.fail("bad-field", f"'{x.name}' has {len(parts)} parts: a convolution needs one", "from", "split it first")
@@ -114,7 +114,7 @@ def result_stream(call: Call, x: Value, kernel: tuple[Expr, ...], transposed: bo
 
 
 def needs(call: Call, position: int, need: Need, transposed: bool) -> tuple[Need, ...]:
-    """What one axis of a convolution needs: padded rows for the whole kernel, which has at least one."""
+    """Needs of one axis: its padded rows cover the kernel, which has at least one row."""
     if transposed:
         return (need, Need(need.of, need.of, keeps=True))
     if is_same(call) is YES:
@@ -129,7 +129,7 @@ def needs(call: Call, position: int, need: Need, transposed: bool) -> tuple[Need
 
 
 def plain_length(call: Call, position: int, length: Expr, side: Expr) -> Expr:
-    """``(n + 2p - d(k-1) - 1) // s + 1``, with multiples of ``s`` taken out of the division."""
+    """Output length ``(n + 2p - d(k-1) - 1) // s + 1``, multiples of ``s`` kept out of the division."""
     stride, same = along(call, "stride", position), is_same(call)
     if same is YES:
         if stride != 1:
@@ -151,7 +151,7 @@ def exact_quotient(call: Call, amount: Expr, stride: Expr) -> Expr | None:
 
 
 def transposed_length(call: Call, position: int, length: Expr, side: Expr) -> Expr:
-    """``(n - 1)s - 2p + d(k-1) + output_padding + 1``."""
+    """Output length if transposed: ``(n - 1)s - 2p + d(k-1) + output_padding + 1``."""
     if is_same(call) is not NO:
         call.fail("bad-field", "a transposed convolution has no 'same' padding", "padding", "say the padding as a number")
     stride, dilation, extra = (along(call, field, position) for field in ("stride", "dilation", "output_padding"))
@@ -172,7 +172,7 @@ def added(call: Call, position: int) -> Expr:
 
 
 def padding(call: Call, position: int) -> Expr:
-    """Rows added on each side of one axis, as a number says it; a word counts 0."""
+    """Rows added on each side of one axis; 0 if the padding is a word."""
     size = padding_size(call)
     if size is not None:
         return Each(size, Integer(position))
@@ -180,13 +180,13 @@ def padding(call: Call, position: int) -> Expr:
 
 
 def padding_size(call: Call) -> Expr | None:
-    """The symbol of the size that says the padding as a number, a list or a word; None if the padding is written out."""
+    """Symbol of the size that holds the padding (number, list or word); None if it is written out."""
     given = call.fields["padding"]
     return given.symbol if isinstance(given, Setting) and given.kind == WORD_OR_ROWS else None
 
 
 def along(call: Call, field: str, position: int) -> Expr:
-    """The number in ``field`` for one axis."""
+    """Entry of ``field`` for one axis; a single number is for all axes."""
     numbers, rank = call.numbers(field), len(call.numbers("kernel"))
     if len(numbers) not in (1, rank):
         hint = f"one number for all axes, or {rank} of them"

@@ -1,4 +1,4 @@
-"""Elementwise work and data movement: no contraction, so no work for a counter."""
+"""Elementwise operators and data movement: no contractions, so PyTorch's counter counts nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
 
 
 def joining(values: Sequence[Value], otherwise: str) -> str:
-    """How values of two index sets come together, as a hint: what is there once is copied to each item, or ``otherwise``."""
+    """Hint on combining values of two index sets: expand the one with ``once``, or ``otherwise``."""
     once = next((value.name for value in values if value.stream.items == ONCE), "")
     item = next((value.name for value in values if value.stream.items != ONCE), "")
     copied = f"{{op: expand, from: {once}, like: {item}, stream: [], to: {once}}}"
@@ -49,7 +49,7 @@ def joining(values: Sequence[Value], otherwise: str) -> str:
     Field("width", Form.EXPRESSION, "width of the result; default: that of the first operand"),
 )
 def mul(call: Call) -> None:
-    """The first operand's rows; the other operands broadcast to it."""
+    """Result has the first operand's rows; the other operands broadcast to it."""
     first = call.operand()
     for other in call.values["from"][1:]:
         rows_match(call.fail, first, other, "from")
@@ -58,7 +58,7 @@ def mul(call: Call) -> None:
 
 @operator_kind("add", "an elementwise sum; it saves nothing", FROM, saves="nothing")
 def add(call: Call) -> None:
-    """Operands of equal width; the first one's rows."""
+    """Operands are equally wide; the result has the first one's rows."""
     first = call.operand()
     for other in call.values["from"][1:]:
         rows_match(call.fail, first, other, "from")
@@ -79,7 +79,7 @@ def add(call: Call) -> None:
     Field("saves", Form.EXPRESSION, "null when autograd keeps nothing of it", default="true"),
 )
 def map_values(call: Call) -> None:
-    """The first operand's rows, a width that may be written."""
+    """Result has the first operand's rows, and the width of the field if given."""
     first = call.operand()
     if call.fields.get("saves") is None:
         call.saves = "nothing"
@@ -88,7 +88,7 @@ def map_values(call: Call) -> None:
 
 @operator_kind("detach", "the same value, through which no gradient passes", FROM, saves="nothing")
 def detach(call: Call) -> None:
-    """The operand, without its gradient."""
+    """Pass on the operand without its gradient."""
     call.flows = False
     call.result(call.operand().stream, call.operand().width)
 
@@ -102,7 +102,7 @@ def detach(call: Call) -> None:
     saves="nothing",
 )
 def zeros(call: Call) -> None:
-    """A value without operands."""
+    """Constant result, without operands."""
     like = call.values.get("like")
     if not like and not call.has("stream"):
         call.fail("missing-field", "a constant needs 'stream' or 'like'", "", "the rows that it has")

@@ -63,7 +63,7 @@ class Field:
 
 
 def words_of(fields: Iterable[Field]) -> tuple[str, ...]:
-    """The names of some fields."""
+    """Names of ``fields``."""
     return tuple(field.name for field in fields)
 
 
@@ -90,4 +90,4 @@ TIE = Field(
         Field("when", Form.EXPRESSION, "when it is the same; default: always"),
     ),
 )  # fmt: skip
-"""The weight of another operator, in place of an own one."""
+"""Field that reuses the parameter of another operator as the weight."""

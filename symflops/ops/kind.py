@@ -35,7 +35,7 @@ class Call:
         places: Spans of fields and operands.
         values: Operands by field.
         definitions: The formulas of derived sizes.
-        paths: The paths of a parameter under each condition, from a tie, a template and a default path.
+        paths: Function of a tie, a template and a default path: the (condition, path) pairs of a parameter.
         streams: The streams in scope.
         guard: The condition under which the operator exists.
         stacks: The stacks of the graph.
@@ -57,13 +57,13 @@ class Call:
         self.contractions: list[Contraction] = []
         self.results: list[tuple[Stream, Expr | None]] = []
         self.needs: list[Need] = []
-        self.fits: list[tuple[Expr, str]] = []  # must be 0, each with what it means if it is not
+        self.fits: list[tuple[Expr, str]] = []  # must be 0, each with the message if it is not
         self.saves: str | None = None
         self.flows = True
         self.forces = NO  # whether its results need a gradient, whatever they come from
         self.caption = ""
         self.moved: tuple[tuple[Value, Truth], ...] | None = None  # values passed on unchanged
-        self.sequence: Any = None  # what a value joins or leaves
+        self.sequence: Any = None  # the sequence that a push or pop uses
         self.warnings: list[Diagnostic] = []
         self._lists: dict[str, tuple[Expr, ...]] = {}
 
@@ -72,9 +72,9 @@ class Call:
     def fail(
         self, code: str, message: str, field: str = "", hint: str = "", about: Value | None = None, **more: Any
     ) -> NoReturn:
-        """Refuse the entry at ``field``, or at the value in it that the finding is ``about``.
+        """Raise ``SpecError`` at ``field``, or at the value in it that the finding is ``about``.
 
-        ``more`` are further fields of the finding.
+        ``more`` are further fields of the diagnostic.
         """
         place = self.places.get(field, self.span)
         if about is not None:
@@ -82,7 +82,7 @@ class Call:
         raise SpecError([Diagnostic(code, message, place, hint, **more)])
 
     def warn(self, code: str, message: str, field: str, hint: str, also: tuple[Label, ...] = ()) -> None:
-        """Report what is allowed at ``field`` of the entry, and most often a mistake."""
+        """Add a warning at ``field``, about something that is allowed but most often a mistake."""
         self.warnings.append(Diagnostic(code, message, self.places.get(field, self.span), hint, "warning", also=also))
 
     def too_wide(
@@ -103,7 +103,7 @@ class Call:
         )  # fmt: skip
 
     def equally_wide(self, values: Sequence[Value], field: str, hint: str) -> Expr:
-        """The width of all ``values`` of ``field``; refuses the first with another one than ``values[0]``."""
+        """Common width of ``values``; refuses the first that differs from ``values[0]``."""
         first, *others = values
         width = self.width(first, field)
         for other in others:
@@ -137,13 +137,13 @@ class Call:
         return self.fields.get(field) is not None
 
     def stream(self, old: Stream, others: tuple[Stream, ...] = ()) -> Stream:
-        """The stream under ``stream``, whose axes may name those of ``old`` and ``others``; else ``old``."""
+        """Stream in the field ``stream``, which may name axes of ``old`` and ``others``; default: ``old``."""
         if not self.has("stream"):
             return old
         return self.streams.resolve(self.fields["stream"], old, self, others)  # type: ignore[no-any-return]
 
     def number(self, field: str) -> Expr:
-        """The number in ``field``; a size that may be null counts as given."""
+        """Number in ``field``; a size that may be null is assumed to be given."""
         value = symbol_or_value(self.fields.get(field))
         if isinstance(value, Truth):
             return value.expr
@@ -174,11 +174,11 @@ class Call:
         return self._lists[field]
 
     def divides(self, width: Expr, parts: Expr, text: str) -> None:
-        """Demand that ``parts`` divide a width."""
+        """Require that ``parts`` divides ``width``; ``text`` is the message if it does not."""
         self.fits.append((Modulo(width, parts), text))
 
     def _refuse_list(self, size: Setting) -> NoReturn:
-        """Refuse a size of unknown length wherever a list of numbers is needed."""
+        """Refuse a config list of unknown length in all fields that need a list of numbers."""
         hint = f"how many it has is not known here: write its items, [{size.name}[0], {size.name}[1], ...]"
         fields = [name for name, value in self.fields.items() if value == size]
         told = f"must be a list of numbers, and '{size.name}' is a list of the config"
@@ -203,7 +203,9 @@ class Call:
         trainable: bool = True,
         stacked: bool = True,
     ) -> tuple[int, ...]:
-        """Declare a parameter ``<path>.<name>``, or at the paths of the template in ``field``; a weight may be tied.
+        """Declare a parameter ``<path>.<name>``, or at the paths of the template in ``field``.
+
+        The field ``tie`` may replace the path of a weight.
 
         Returns:
             The positions of its paths among the parameters of the call.
@@ -254,7 +256,7 @@ class Kind:
     Attributes:
         name: The word under ``op``.
         doc: One line of documentation.
-        fields: Its own fields, beside the common ones.
+        fields: Its own fields, without the common ones.
         apply: Declares parameters, contractions and results on a call.
         saves: The tensors that autograd saves: ``operands``, ``factors``, ``result`` or ``nothing``.
     """
@@ -267,12 +269,12 @@ class Kind:
 
 
 def operator_kind(name: str, doc: str, *fields: Field, saves: str = "operands") -> Callable[[Callable[[Call], None]], Kind]:
-    """Make the decorated function, which declares the work of a call, an operator kind; arguments as of :class:`Kind`."""
+    """Decorator that turns a function declaring the work of a call into a :class:`Kind` with these fields."""
     return lambda apply: Kind(name, doc, fields, apply, saves)
 
 
 def operand_place(field: str, value: Value) -> str:
-    """The key of the span at which ``field`` names ``value``."""
+    """Key in ``Call.places`` of the span at which ``field`` names ``value``."""
     return f"{field} {value.id}"
 
 
@@ -287,5 +289,5 @@ def whole(value: Value, label: str = "") -> Operand:
 
 
 def cases(value: Any) -> tuple[tuple[Truth, Any], ...]:
-    """The cases of ``value``, each with its condition."""
+    """(condition, value) for each case of ``value``; a plain value is one case that always holds."""
     return value.cases if isinstance(value, Choice) else ((YES, value),)

@@ -21,7 +21,7 @@ from symflops.ops.kind import Call, operator_kind
     TIE,
 )
 def embedding(call: Call) -> None:
-    """No contraction: a look-up moves data."""
+    """No contraction: a lookup moves data."""
     rows, width = call.number("rows"), call.number("width")
     call.parameter("weight", (rows, width), field="weight")
     call.caption = f"{words_of(rows)} rows of {words_of(width)}"
@@ -38,7 +38,7 @@ def embedding(call: Call) -> None:
     saves="nothing",
 )
 def raw_parameter(call: Call) -> None:
-    """A parameter of ``shape`` and its value."""
+    """Declare a parameter of ``shape``; the result is its value."""
     shape = call.numbers("shape")
     call.parameter("", shape, trainable=bool(call.truth("trainable").terms))
     stream = call.streams.named(call.fields.get("stream") or "once", call)

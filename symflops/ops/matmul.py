@@ -47,5 +47,5 @@ def matmul(call: Call) -> None:
 
 
 def base_of(operands: tuple[Value, ...]) -> Value:
-    """The value whose axes ``dims`` may name if nothing says so: the first with rows that vary."""
+    """Default of ``axes_of``: the first operand with several rows per item, else the first operand."""
     return next((value for value in operands if value.stream.items != ONCE and value.stream.rows != 1), operands[0])

@@ -12,7 +12,7 @@ from symflops.ops.kind import Call, Kind
 
 
 def normalisation(name: str, bias: bool) -> Kind:
-    """The kind of a normalisation over the width, or over part of it; ``bias`` is whether it has a bias by default."""
+    """Make the kind of a normalisation over (part of) the width; ``bias``: whether the default has one."""
     fields = (
         FROM,
         Field("affine", Form.EXPRESSION, "whether it has a weight", default="true"),
@@ -27,7 +27,7 @@ def normalisation(name: str, bias: bool) -> Kind:
 
 
 def normalise(call: Call) -> None:
-    """A weight and perhaps a bias of ``dim`` elements; the value keeps its rows and width."""
+    """Declare a weight and a bias of ``dim`` elements, if any; the result keeps rows and width."""
     x = call.operand()
     dim = call.number("dim") if call.has("dim") else call.width(x)
     affine = call.truth("affine")

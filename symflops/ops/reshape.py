@@ -30,14 +30,14 @@ Needs = Callable[[Stream, Stream], Iterator[Need]]
     saves="nothing",
 )
 def identity(call: Call) -> None:
-    """The operand."""
+    """Pass on the operand; ``gradient`` makes the result need a gradient."""
     call.forces = call.truth("gradient")
     call.result(call.operand().stream, call.operand().width)
 
 
 @operator_kind("reshape", "the same elements in other rows: rows times width stay", FROM, *ROWS, saves="nothing")
 def reshape(call: Call) -> None:
-    """The value in its new stream."""
+    """Give the value its new stream; rows times width must not change."""
     changed(call, kept_lengths)
     x, ((stream, width),) = call.operand(), call.results
     before = call.width(x)
@@ -49,18 +49,18 @@ def reshape(call: Call) -> None:
 
 
 def change_of_rows(name: str, doc: str, needs: Needs) -> Kind:
-    """An operator whose result has other rows, and as many elements as those say.
+    """Make the kind of an operator that changes the rows of a value.
 
     Args:
         name: Its name.
         doc: One line of documentation.
-        needs: What its new lengths need.
+        needs: Yields the needs of its new lengths, from the old and the new stream.
     """
     return Kind(name, doc, (FROM, *ROWS), lambda call: changed(call, needs), saves="nothing")
 
 
 def changed(call: Call, needs: Needs) -> None:
-    """The value in the stream that the fields name."""
+    """Declare the result in the stream that the fields name, and the needs of its lengths."""
     x = call.operand()
     stream = target_stream(call, x.stream)
     call.needs += needs(x.stream, stream)
@@ -68,7 +68,7 @@ def changed(call: Call, needs: Needs) -> None:
 
 
 def target_stream(call: Call, old: Stream) -> Stream:
-    """The stream that the fields name."""
+    """Stream that the fields ``stream``, ``axes`` and ``like`` name."""
     old = call.values["like"][0].stream if call.values.get("like") else old
     if call.fields.get("axes") is not None and call.fields.get("stream") is None:
         return call.streams.replace(call.fields["axes"], old, call)  # type: ignore[no-any-return]
@@ -76,7 +76,7 @@ def target_stream(call: Call, old: Stream) -> Stream:
 
 
 def new_lengths(old: Stream, new: Stream) -> Iterator[tuple[str, Expr, Expr | None]]:
-    """Axes of other lengths than any before, each with its length and the one that it had."""
+    """Yield (axis, new length, old length or None) for lengths that no axis had before."""
     lengths = {name: length for part in old.parts for name, length in part.axes}
     for part in new.parts:
         for name, length in part.axes:
@@ -85,12 +85,12 @@ def new_lengths(old: Stream, new: Stream) -> Iterator[tuple[str, Expr, Expr | No
 
 
 def kept_lengths(old: Stream, new: Stream) -> Iterator[Need]:
-    """An axis with a new length keeps its rows."""
+    """Needs of axes with a new length: positive exactly if the old one was."""
     return (Need(length, before, 0, keeps=True) for _, length, before in new_lengths(old, new) if before is not None)
 
 
 def copied_rows(old: Stream, new: Stream) -> Iterator[Need]:
-    """An expansion along other axes copies rows: it has at least as many as before."""
+    """Needs of an expansion: if it replaces all axes, it has at least as many rows as before."""
     names, others = ({name for part in stream.parts for name, _ in part.axes} for stream in (old, new))
     if old.items == new.items and names and others and names.isdisjoint(others):
         yield Need(new.rows - old.rows + 1, new.rows)
@@ -98,7 +98,7 @@ def copied_rows(old: Stream, new: Stream) -> Iterator[Need]:
 
 
 def taken_rows(least: int) -> Needs:
-    """Rows that are taken from others: at least this many."""
+    """Make the needs of an operator that keeps some rows: at least ``least`` along each changed axis."""
 
     def needs(old: Stream, new: Stream) -> Iterator[Need]:
         for _, length, before in new_lengths(old, new):
@@ -119,7 +119,7 @@ pad = change_of_rows("pad", "rows added at the ends of axes", kept_lengths)
     saves="nothing",
 )
 def pool(call: Call) -> None:
-    """Fewer rows; autograd keeps what windows are made of, and nothing of a mean along a whole axis."""
+    """Reduce rows; autograd saves the operand of windows, and nothing for a mean along a whole axis."""
     old = call.operand().stream
     changed(call, taken_rows(1))
     axes, left = (dict(pair for part in stream.parts for pair in part.axes) for stream in (old, target_stream(call, old)))
@@ -133,7 +133,7 @@ select = change_of_rows("select", "some of the rows, each at most once, in any o
 
 @operator_kind("pad_batch", "rows added to each item, up to the longest one of the batch", FROM, *ROWS, saves="nothing")
 def pad_batch(call: Call) -> None:
-    """The value in as many rows as the longest item has."""
+    """Pad each item to the rows of the longest one in the batch."""
     old, width = call.operand().stream, call.operand().width
     stream = call.streams.padded(target_stream(call, old))
     call.needs += kept_lengths(old, stream)
@@ -146,7 +146,7 @@ def pad_batch(call: Call) -> None:
     FROM, WIDTH, saves="nothing",
 )  # fmt: skip
 def flatten_batch(call: Call) -> None:
-    """One axis, named after the index set of the rows."""
+    """Concatenate the rows of all items along one axis, named after their index set."""
     x = call.operand()
     if x.stream.items == ONCE:
         call.fail("index-set-mismatch", f"'{x.name}' is there once per batch already", "from")

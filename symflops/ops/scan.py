@@ -19,7 +19,7 @@ from symflops.ops.kind import Call, operator_kind, whole
     Field("state", Form.EXPRESSION, "numbers per channel", required=True),
 )
 def scan(call: Call) -> None:
-    """``channels * state`` multiply-adds per row to write the state, as many for its decay; the result is all states.
+    """``channels * state`` multiply-adds per row each for input and decay; the result is all states.
 
     ``h_t = exp(dt_t A) h_{t-1} + dt_t B_t u_t``: one state of ``state`` numbers per channel, for every token.
 

@@ -1,8 +1,8 @@
 """``push``, ``pop`` and ``gather``: values used across iterations, such as skips of a UNet or hints of a side branch.
 
-A stack that entries outside of loops use exists only while the graph is built; the graph holds the values that were taken from
-it. One that loops fill and empty is a sequence: the graph holds what joins it and what leaves it
-(:mod:`symflops.derive.sequences`). Loops that do both, or that use a stack which others use outside, are unrolled.
+A stack used outside loops exists only while the graph is built; the graph holds the popped values. A stack that loops fill and
+empty is a sequence: the graph holds its pushes and pops. Loops that do both, or that use a stack which is also used outside
+them, are unrolled.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ Entry = tuple[Value, Truth, Span]
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A stack that loops fill: its name, what its values look like, the size that unrolls them, whether any was taken."""
+    """A stack that loops fill; all values have one stream and width.
+
+    ``size`` must be known to unroll the loops. ``taken``: whether a value was popped.
+    """
 
     name: str
     stream: Stream
@@ -36,9 +39,9 @@ class Sequence:
 
 
 class Stacks:
-    """The stacks of a graph: values with the conditions under which they are present, and sequences.
+    """Stacks of a graph: lists of values with the conditions of their presence, and sequences.
 
-    ``counts`` are those of the loops around the entry that is placed, outermost first.
+    ``counts`` are the iteration counts of the loops around the current entry, outermost first.
     """
 
     def __init__(self) -> None:
@@ -47,16 +50,16 @@ class Stacks:
         self.counts: list[Expr] = []
 
     def copy(self) -> tuple[dict[str, list[Entry]], dict[str, Sequence]]:
-        """The entries of each stack, for :meth:`restore`."""
+        """Snapshot of all stacks and sequences, for :meth:`restore`."""
         return {name: list(entries) for name, entries in self.lists.items()}, dict(self.sequences)
 
     def restore(self, kept: tuple[dict[str, list[Entry]], dict[str, Sequence]]) -> None:
-        """Go back to the entries of a :meth:`copy`, which may be restored again."""
+        """Restore a snapshot of :meth:`copy`; it can be restored several times."""
         self.lists = {name: list(entries) for name, entries in kept[0].items()}
         self.sequences = dict(kept[1])
 
     def of(self, call: Call, filled: bool = True) -> list[Entry]:
-        """The stack that an entry names; refuses an empty one unless it need not be ``filled``.
+        """Stack that ``call`` names; if ``filled``, an empty one is refused.
 
         Raises:
             UnknownSizeError: loops around the entry, or those that filled the stack, are not unrolled.
@@ -72,7 +75,7 @@ class Stacks:
         return stack
 
     def sequence(self, call: Call, value: Value | None = None) -> Sequence | None:
-        """The sequence that an entry in a loop fills with ``value``, or takes one from; None if its stack is a list.
+        """Sequence that ``call`` pushes ``value`` to, or pops from; None if its stack is an ordinary list.
 
         Raises:
             UnknownSizeError: the loops must be unrolled.
@@ -93,11 +96,11 @@ class Stacks:
         return known
 
     def _size(self) -> str:
-        """The size to know before the loops around an entry can be unrolled; empty if all counts are known."""
+        """Size that must be known to unroll the loops around an entry; empty if all counts are known."""
         return next((name for count in self.counts for name in sizes_in(count)), "")
 
     def left(self) -> Iterator[Diagnostic]:
-        """Findings about values that were pushed and never taken."""
+        """Yield findings about values that were pushed and never popped."""
         hint = "each 'push' needs a 'pop', or a 'gather' of all"
         for name, entries in self.lists.items():
             if entries:
@@ -109,7 +112,7 @@ class Stacks:
 
 
 def written_out(call: Call, name: str, size: str) -> UnknownSizeError:
-    """The loops that use a stack must be unrolled, which takes a ``size``."""
+    """Error: the loops that use a stack must be unrolled, which requires ``size`` to be known."""
     message = f"each iteration finds the stack '{name}' as the one before left it"
     hint = "a config, or a variant, that gives the count lets the iterations be written out"
     return UnknownSizeError(size, Diagnostic("structural-size", message, call.span, hint))
@@ -117,7 +120,7 @@ def written_out(call: Call, name: str, size: str) -> UnknownSizeError:
 
 @operator_kind("push", "put a value on a stack", FROM, STACK, saves="nothing")
 def push(call: Call) -> None:
-    """No work and no result."""
+    """Put the operand on the stack; no result."""
     value = call.operand()
     call.moved = ()
     call.sequence = call.stacks.sequence(call, value)
@@ -133,7 +136,7 @@ def push(call: Call) -> None:
     saves="nothing",
 )
 def pop(call: Call) -> None:
-    """The pushed value."""
+    """Take a value from the stack and pass it on unchanged."""
     call.sequence = call.stacks.sequence(call)
     if call.sequence is None:
         stack = call.stacks.of(call)
@@ -149,7 +152,7 @@ def pop(call: Call) -> None:
     saves="nothing",
 )
 def gather(call: Call) -> None:
-    """One value that depends on all pushed ones."""
+    """Empty the stack into one value that depends on all pushed ones."""
     stack = call.stacks.of(call)
     call.values = {**call.values, "from": tuple(value for value, _, _ in stack)}
     call.result(call.values["like"][0].stream, stack[0][0].width)

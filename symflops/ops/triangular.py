@@ -14,7 +14,7 @@ ORDER = Field("order", Form.EXPRESSION, "rows of one matrix: this many rows of t
 
 
 def systems(call: Call) -> Expr:
-    """The number of matrices side by side in a row of the operand, one for each head."""
+    """Number of matrices side by side in a row of the operand, one per head."""
     a, order = call.operand(), call.number("order")
     count = call.definitions.divide(call.width(a), order)
     if count is None:

@@ -1,4 +1,4 @@
-"""``baseline``: the spec that a spec is compared with, and which of its configs and batches is the same model."""
+"""Reads ``baseline``: the spec that a spec is compared with, and formulas for its matching config and batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Formulas = tuple[tuple[Name, Expression], ...]
 
 
 def read_baseline(node: Node | None, shapes: Shapes) -> BaselineSpec | None:
-    """The baseline of a spec, a name or a mapping; None without one, or after reporting that it has no name."""
+    """Read the baseline of a spec, a name or a mapping; None if absent, or faulty, which is reported."""
     if node is None:
         return None
     if isinstance(node, Scalar):
@@ -31,13 +31,13 @@ def read_baseline(node: Node | None, shapes: Shapes) -> BaselineSpec | None:
 
 
 def named(node: Node | None, word: str, shapes: Shapes) -> Formulas:
-    """Formulas by the names of streams or of lengths."""
+    """Read (name, formula) pairs; names are streams or lengths."""
     pairs = shapes.mapping(node, f"'{word}'")
     return shapes.named(((key, value, f"'{key.text}'") for key, value in pairs), "a length")
 
 
 def fields(node: Node | None, shapes: Shapes) -> Formulas:
-    """Formulas by the fields of a config."""
+    """Read (config field, formula) pairs; faulty ones are reported and dropped."""
     found = []
     for key, value in shapes.mapping(node, "'config'"):
         if not CONFIG_KEY.match(key.text):

@@ -8,7 +8,7 @@ from symflops.ir.spec import Entry, Faulty, Group, OperatorEntry, Repeat
 
 
 def assigned(entries: Sequence[Entry]) -> frozenset[str]:
-    """The names that ``entries`` may bind."""
+    """Names of values that ``entries`` may bind or add to."""
     found: set[str] = set()
     for entry in entries:
         if isinstance(entry, Faulty):
@@ -26,7 +26,7 @@ def assigned(entries: Sequence[Entry]) -> frozenset[str]:
 
 
 def named_results(entry: Entry) -> frozenset[str]:
-    """The names that an entry binds under ``to``, without those that it only adds to."""
+    """Names that an entry lists under ``to``; names under ``add_to`` are not included."""
     if isinstance(entry, Faulty):
         return frozenset(entry.names) - {"_"}
     if isinstance(entry, Repeat):

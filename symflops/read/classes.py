@@ -1,7 +1,7 @@
-"""``reference``: the classes that a spec describes, and how each differs from the first.
+"""Reads ``reference``: the classes that a spec describes, and how they differ.
 
-A row gives values of sizes that have no config field (``head: none``), and under ``rename`` the beginnings of paths that are
-others in this class (``rename: {model: ""}`` for a base model, whose parameters lack the prefix).
+A row gives values of sizes that have no config field (``head: none``), and under ``rename`` path prefixes that differ in this
+class (``rename: {model: ""}`` for a base model, whose parameters lack the prefix).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ RENAME = "rename"
 
 
 def read_classes(node: Node | None, decided: Sequence[SizeSpec], shapes: Shapes) -> tuple[ClassSpec, ...]:
-    """The classes under ``reference``: one, a list, or a mapping from classes to rows.
+    """Read the classes under ``reference``: one, a list, or a mapping from classes to rows.
 
-    ``decided`` are the sizes that a row may give.
+    ``decided`` are the sizes that a row may set.
     """
     if isinstance(node, MappingNode):
         return tuple(_row(key, value, decided, shapes) for key, value in node.entries)
@@ -43,7 +43,7 @@ def _reference(node: Node, shapes: Shapes) -> str:
 
 
 def _row(key: Scalar, node: Node, decided: Sequence[SizeSpec], shapes: Shapes) -> ClassSpec:
-    """One class, with the values of sizes that it decides."""
+    """Read one class with the sizes that it sets and its renamed path prefixes."""
     values, renamed = [], []
     known = {size.name.text: size for size in decided}
     for field, value in shapes.mapping(node, f"'{key.text}'"):
@@ -68,7 +68,7 @@ def _value(field: Scalar, node: Node, size: SizeSpec, shapes: Shapes) -> Any:
 
 
 def _renaming(old: Scalar, node: Node, shapes: Shapes) -> tuple[str, str]:
-    """The beginning of a path, and what it is in the class."""
+    """Read one renaming as (path prefix in the spec, prefix in the class)."""
     new = shapes.text(node, f"'{RENAME}'")
     for text, span in ((old.text, old.span), (new, node.span)):
         if not PATH.match(text) or text.startswith("/") or (text is old.text and not text):
@@ -77,10 +77,10 @@ def _renaming(old: Scalar, node: Node, shapes: Shapes) -> tuple[str, str]:
 
 
 def view(spec: Spec, name: str) -> Spec:
-    """The spec of one of its classes; of the first where ``name`` is empty or the spec names no class.
+    """Specialise the spec to its class ``name``, or to its first class if ``name`` is empty.
 
     Raises:
-        ConfigError: the spec does not describe a class of that name.
+        ConfigError: the spec names classes, but not ``name``.
     """
     rows = {class_name(row.name): row for row in reversed(spec.classes)}
     if name and rows and name not in rows:
@@ -93,14 +93,14 @@ def view(spec: Spec, name: str) -> Spec:
 
 
 def _constants(decided: Sequence[SizeSpec], row: ClassSpec) -> tuple[tuple[str, Any], ...]:
-    """The values of the sizes that a class decides."""
+    """(size, value) of all sizes that classes decide, with defaults for those that ``row`` omits."""
     given = {letter.text: value for letter, value in row.values}
     letters = [size.name.text for size in decided]
     return tuple((letter, given[letter] if letter in given else value_in(decided, letter, {})) for letter in letters)
 
 
 def view_of_config(spec: Spec, config: Mapping[str, Any] | None) -> Spec:
-    """The spec of the class that a config names.
+    """Specialise the spec to the class that the config names.
 
     Raises:
         ConfigError: the spec does not describe that class, or a config without a class is of another model type.

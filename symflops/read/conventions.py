@@ -23,7 +23,7 @@ WORDS = {field.name: field.words for field in (*CONVENTION, *RULE) if field.word
 
 
 def read_convention(source: Source) -> Convention:
-    """The convention on a page.
+    """Parse a convention from its YAML page.
 
     Raises:
         SpecError: an unknown field, word or role, or rules that contradict each other.
@@ -71,7 +71,7 @@ class _Reader:
         )  # fmt: skip
 
     def exception(self, node: Node, given: Mapping[str, Node]) -> Exceptional:
-        """The convention for some classes: the fields of the page, overridden by those of the exception."""
+        """Read an exception for some classes: the page's fields, overridden by the exception's own."""
         own = dict(self.shapes.known(node, words_of(EXCEPTION), "an exception"))
         patterns = self.shapes.sequence(own.pop("classes", None), "'classes'")
         classes = tuple(self.shapes.text(item, "'classes'") for item in patterns)
@@ -93,7 +93,7 @@ class _Reader:
     def by_class(
         self, node: Node | None, key: str, classes: tuple[str, ...], otherwise: str
     ) -> tuple[str, list[tuple[str, str]]]:
-        """The word for all classes, and the words for single ones."""
+        """Read the word for all ``classes``, or (class, word) pairs with the default ``otherwise``."""
         if not isinstance(node, MappingNode):
             return (self.one_of(node, key, f"'{key}'") if node is not None else otherwise), []
         given = self.shapes.known(node, classes, f"'{key}'")
@@ -115,7 +115,7 @@ class _Reader:
         return self.word(given, "attention_backward", "4")
 
     def number(self, node: Node) -> Fraction:
-        """A number of at least 0: whole, decimal, or a quotient such as ``3/2``."""
+        """Read a number of at least 0: whole, decimal, or a quotient such as ``3/2``."""
         text = node.text if isinstance(node, Scalar) else ""
         if len(text) > MOST_DIGITS or not NUMBER.fullmatch(text):
             self.report.error("bad-shape", "this is a number from 0 on", node.span, "such as 2, 0.5 or 3/2")
@@ -124,7 +124,7 @@ class _Reader:
         return Fraction(above) / int(below or 1)
 
     def backward(self, node: Node | None) -> Backward | None:
-        """A backward pass in multiples of the forward work; None if it is derived."""
+        """Read the backward pass in multiples of the forward work; None if it is derived from the graph."""
         if node is None or (isinstance(node, Scalar) and node.text == "derived"):
             return None
         if isinstance(node, Scalar):

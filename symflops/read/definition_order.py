@@ -1,4 +1,4 @@
-"""Findings about names that are read before they are bound: where they are bound, and which definitions form a cycle."""
+"""Findings about names that are read before they are bound; reports where they are bound, or the cycle of definitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EARLY = "entries run in the order written: move this one below that, or read a v
 
 
 def check_defaults(sizes: Sequence[SizeSpec], report: Reporter) -> None:
-    """Report defaults that read anything but the sizes above them."""
+    """Report defaults that read names other than sizes declared above."""
     formulas = {size.name.text: size.default for size in sizes if size.default is not None}
     places = {size.name.text: size.name for size in sizes}
     for position, size in enumerate(sizes):
@@ -33,7 +33,7 @@ def check_defaults(sizes: Sequence[SizeSpec], report: Reporter) -> None:
 def early_size(
     name: str, span: Any, places: Mapping[str, Name], formulas: Mapping[str, Expression], reader: str, rule: str
 ) -> Diagnostic:
-    """The finding that the formula of ``reader`` reads a size that is declared below it."""
+    """Build the finding that ``reader`` reads size ``name`` before its declaration, or in a cycle."""
     also = (Label(places[name].span, f"'{name}' is declared here"),)
     circle = next(waiting(name, reader, formulas), None)
     if circle is None:
@@ -47,7 +47,7 @@ def early_size(
 def waiting(
     name: str, reader: str, formulas: Mapping[str, Expression], seen: frozenset[str] = frozenset()
 ) -> Iterator[list[str]]:
-    """The chains of sizes from ``name`` to ``reader`` in which each size reads the next."""
+    """All dependency chains from size ``name`` to size ``reader``; each size reads the next."""
     if name == reader:
         yield [name]
     elif name in formulas and name not in seen:
@@ -57,7 +57,7 @@ def waiting(
 
 
 def early_value(found: Diagnostic, entry: Entry, known: Mapping[str, Any], ahead: Sequence[Sequence[Entry]]) -> Diagnostic:
-    """A finding about an unknown value, reworded if a later entry binds that value.
+    """Reword a finding about an unknown value if a later entry binds that value.
 
     Args:
         found: The finding.
@@ -94,7 +94,7 @@ def _listed(found: frozenset[str]) -> str:
 
 
 def reads(entry: Entry) -> frozenset[str]:
-    """The names of the values that an entry reads, including those that its own body binds."""
+    """Names of all values that an entry reads, including those that its own body binds."""
     match entry:
         case Faulty():
             return frozenset()

@@ -1,4 +1,4 @@
-"""Edits of a YAML text by the places of its nodes: everything else keeps its layout and its comments."""
+"""Edits a YAML text at the positions of its nodes; the rest of the text keeps its layout and comments."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from symflops.support.findings import Source, SpecError
 
 
 class Edits:
-    """Edits of one text, all made at once by :meth:`text`.
+    """Collects edits of one text; :meth:`text` applies them all.
 
     Attributes:
-        source: The text before.
+        source: The unedited text.
     """
 
     def __init__(self, source: Source) -> None:
@@ -20,15 +20,15 @@ class Edits:
         self.comments: dict[int, list[str]] = {}
 
     def replace(self, start: int, end: int, text: str) -> None:
-        """Put ``text`` in place of the characters from ``start`` to ``end``."""
+        """Replace the characters in ``[start, end)`` by ``text``."""
         self.spans.append((start, end, text))
 
     def is_flow(self, node: Node) -> bool:
-        """Whether a collection is written in brackets or braces."""
+        """Whether a node is a collection in flow style: in brackets or braces."""
         return not isinstance(node, Scalar) and self.source.text[node.extent[0] : node.extent[0] + 1] in ("[", "{")
 
     def remove(self, mapping: Mapping, key: str) -> None:
-        """Take a key away with its value."""
+        """Delete a key with its value."""
         position = next(place for place, (name, _) in enumerate(mapping.entries) if name.text == key)
         name, value = mapping.entries[position]
         start, end = name.extent[0], self.end(value)
@@ -44,7 +44,7 @@ class Edits:
         return self.replace(line, after, "") if alone else self.replace(start, end, "")
 
     def unwrap(self, item: Mapping, listed: bool) -> None:
-        """Take the key of an entry away, and its fields for the entry; ``listed`` if the list around it is in brackets."""
+        """Replace an entry ``key: fields`` by its fields; ``listed`` if the surrounding list is in brackets."""
         ((key, fields),) = item.entries
         first, end = fields.extent[0], self.end(fields)
         if listed or self.is_flow(item):
@@ -60,7 +60,7 @@ class Edits:
         return None
 
     def lines_below(self, start: int, end: int, column: int) -> list[int]:
-        """The beginnings of lines after the one of ``start`` that are indented to ``column``, and of comments after ``end``."""
+        """Offsets of lines after ``start`` indented to ``column``, through ``end`` and comments after it."""
         text, found = self.source.text, []
         line = text.find("\n", start) + 1
         while line:
@@ -74,21 +74,21 @@ class Edits:
         return found
 
     def line(self, place: int) -> int:
-        """The beginning of the line of a character."""
+        """The offset at which the line of character ``place`` begins."""
         return self.source.text.rfind("\n", 0, place) + 1
 
     def end(self, node: Node) -> int:
-        """The end of a node without the space and comments after it."""
+        """The end offset of a node, without trailing space and comments."""
         inner = children(node)
         return node.extent[1] if self.is_flow(node) or not inner else self.end(inner[-1])
 
     @property
     def line_end(self) -> str:
-        """How lines of the text end."""
+        """The text's line ending: CRLF or LF."""
         return "\r\n" if "\r\n" in self.source.text else "\n"
 
     def text(self) -> str:
-        """The text after all edits."""
+        """The text with all edits applied."""
         text = self.source.text
         edits = [(line, line + count, "") for line, count in self.indents.items()]
         for line, told in self.comments.items():
@@ -113,7 +113,7 @@ def children(node: Node) -> list[Node]:
 
 
 def bare(text: str, inside: bool) -> bool:
-    """Whether YAML reads ``text`` as it is without quotes, or as a list of texts; ``inside`` brackets or braces."""
+    """Whether YAML reads unquoted ``text`` as itself or a list of texts; ``inside`` brackets or braces."""
     if text in ("", "null", "~") or "\n" in text:
         return False
     try:
@@ -129,11 +129,11 @@ def _is(node: Node, text: str) -> bool:
 
 
 def _is_list(node: Node) -> bool:
-    """Whether a node is a list of texts without quotes, or of such lists."""
+    """Whether a node is a (nested) list of unquoted texts."""
     plain = (_is_list(item) or (isinstance(item, Scalar) and item.plain) for item in children(node))
     return isinstance(node, Sequence) and all(plain)
 
 
 def written(text: str, inside: bool) -> str:
-    """A text as YAML, in quotes if it needs them."""
+    """Format a text as YAML, quoted if necessary."""
     return text if bare(text, inside) else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -20,7 +20,7 @@ BlockText = Callable[[str], Source | None]
 
 
 class Entries:
-    """Reads graphs. Each block is read once, from the spec itself or from ``library``, which finds its text by name."""
+    """Reads graphs and caches their blocks, from the spec or from ``library`` (name -> text)."""
 
     def __init__(self, report: Reporter, library: BlockText) -> None:
         self.report = report
@@ -32,12 +32,12 @@ class Entries:
         self.reading: list[str] = []
 
     def graph(self, node: Node | None, source: Source) -> tuple[Entry, ...]:
-        """The entries of a graph, in order."""
+        """Read the entries of a graph, in order."""
         entries = (self.entry(item, source) for item in self.shapes.sequence(node, "a graph"))
         return tuple(entry for entry in entries if entry is not None)
 
     def entry(self, node: Node, source: Source) -> Entry | None:
-        """One entry, ``path: {op|block|repeat|graph: ...}``; a faulty one keeps the names that it would define."""
+        """Read one entry ``path: {op|block|repeat|graph: ...}``; a faulty one keeps the names it would bind."""
         parts = path_and_fields(node)
         if parts is None:
             hint = "write '- path: {op: ...}', or '- {op: ...}' without a path"
@@ -63,7 +63,7 @@ class Entries:
         return found
 
     def of_kind(self, path: Template, key: Scalar, body: MappingNode, graph: tuple[Entry, ...]) -> Entry | None:
-        """An entry by its key (``op``, ``block``, ``repeat`` or ``graph``); ``graph`` are the entries inside it."""
+        """Read an entry by its kind (``op``, ``block``, ``repeat``, ``graph``); ``graph`` are inner entries."""
         if body.get("op") is not None:
             return self.operator(path, body, key.span)
         if body.get("block") is not None:
@@ -81,7 +81,7 @@ class Entries:
         return None
 
     def operator(self, path: Template, body: MappingNode, span: Span) -> OperatorEntry | None:
-        """An operator and its fields, in the forms that its kind declares."""
+        """Read an operator with the fields that its kind declares."""
         node = body.get("op")
         assert node is not None
         word = self.shapes.text(node, "'op'")
@@ -102,7 +102,7 @@ class Entries:
         return OperatorEntry(path, Name(word, node.span), fields, places, span)
 
     def field(self, field: Field, node: Node | None) -> Any:
-        """The value of a field, in its form; an absent flag is false, any other absent field None."""
+        """Read a field's value in its form; an absent flag is false, any other absent field None."""
         if node is None:
             return False if field.form is Form.FLAG else None
         what = f"'{field.name}'"
@@ -129,13 +129,13 @@ class Entries:
         return self.shapes.one_of(node, field.words, what) if field.words else self.shapes.text(node, what)
 
     def formula(self, words: tuple[str, ...], node: Node, what: str) -> Expression | None:
-        """An expression, or one of the words that a field allows in its place."""
+        """Read an expression, or one of ``words`` instead."""
         if isinstance(node, Scalar) and node.text in words:
             return self.shapes.parse(repr(node.text), node.span)
         return self.shapes.expression(node, what)
 
     def tie(self, node: Node) -> Tie | None:
-        """The parameter that a weight is the same as, and when."""
+        """Read a tie: the path of the parameter that a weight shares, and the condition under which it does."""
         given = self.shapes.known(node, words_of(TIE.fields), "'tie'") if isinstance(node, MappingNode) else {"to": node}
         if "to" not in given:
             self.report.error("missing-field", "'tie' needs 'to'", node.span, "the path of the other parameter")
@@ -143,12 +143,12 @@ class Entries:
         return Tie(self.shapes.template(given["to"], "'tie'"), self.shapes.expression(given.get("when"), "'when'"))
 
     def common(self, given: Mapping[str, Node]) -> dict[str, Any]:
-        """The common fields of a block call."""
+        """Read the fields that a block call shares with operators."""
         by_name = {field.name: field for field in COMMON}
         return {name: self.field(by_name[name], node) for name, node in given.items() if name in by_name and name != "op"}
 
     def call(self, path: Template, body: MappingNode, span: Span) -> BlockCall | None:
-        """A call of a block: values by position, parameters by name."""
+        """Read a block call: values by position, parameters by name."""
         node = body.get("block")
         assert node is not None
         name = self.shapes.text(node, "'block'")
@@ -168,7 +168,7 @@ class Entries:
         return BlockCall(path, block, arguments, ready, common, span)
 
     def arguments(self, block: Block, source: Node | None, span: Span) -> tuple[tuple[Name, ...], ...]:
-        """The values that a call passes under ``from``, one tuple of names per input of the block."""
+        """Read the values that a call passes under ``from``: one tuple of names per input of the block."""
         items = self.shapes.sequence(source, "'from'")
         arguments = tuple(self.shapes.value_names(item, "'from'") for item in items)
         required = [name for name in block.inputs if name not in block.optional]
@@ -179,7 +179,7 @@ class Entries:
         return arguments
 
     def block(self, name: str, span: Span) -> Block | None:
-        """The block ``name``, read once."""
+        """The block ``name``, cached; None after reporting that it is unknown, faulty or recursive."""
         if name in self.reading:
             self.report.error("recursive-block", f"block '{name}' calls itself", span, " -> ".join([*self.reading, name]))
             return None
@@ -206,7 +206,7 @@ class Entries:
         return self.block_of(name, node, False, source)
 
     def block_of(self, name: str, node: Node, local: bool, source: Source) -> Block:
-        """A block from its node; ``local`` ones are defined in the spec itself."""
+        """Read a block's definition; ``local`` if it is part of the spec."""
         given = self.shapes.known(node, words_of(BLOCK if local else (LANGUAGE, *BLOCK)), f"block '{name}'")
         parameters = []
         for key, value in self.shapes.mapping(given.get("params"), "'params'"):
@@ -223,7 +223,7 @@ class Entries:
         return Block(name, tuple(parameters), inputs, optional, outputs, body, local, source)
 
     def repeat(self, path: Template, body: MappingNode, span: Span, graph: tuple[Entry, ...]) -> Repeat:
-        """A repeat: over a count, a config list, or an axis of a stream."""
+        """Read a repeat over a count, a config list, or an axis of a stream."""
         given = self.shapes.known(body, words_of(REPEAT), "a repeat")
         node, axis, of, count = given["repeat"], None, None, None
         if isinstance(node, MappingNode):
@@ -244,7 +244,7 @@ class Entries:
         )  # fmt: skip
 
     def group(self, path: Template, body: MappingNode, span: Span, graph: tuple[Entry, ...]) -> Group:
-        """Entries under one path."""
+        """Read a group: entries under one path, or routed experts."""
         field = self.fields(GROUP, self.shapes.known(body, words_of(GROUP), "a group"))
         return Group(
             path, graph, field["when"], field["no_grad"], field["experts"], field["list"], field["choose"],
@@ -253,13 +253,13 @@ class Entries:
         )  # fmt: skip
 
     def fields(self, table: tuple[Field, ...], given: Mapping[str, Node]) -> dict[str, Any]:
-        """All fields of a table except graphs and those of form OTHER, which their readers parse themselves."""
+        """Read all fields of a table, except forms GRAPH and OTHER, which are parsed elsewhere."""
         plain = (field for field in table if field.form not in (Form.GRAPH, Form.OTHER))
         return {field.name: self.field(field, given.get(field.name)) for field in plain}
 
 
 def _defined_names(key: Scalar, body: MappingNode) -> Iterator[str]:
-    """The names that an entry defines, as far as its nodes show them."""
+    """Names that a faulty entry would bind, read from its nodes."""
     to = next((value for name, value in body.entries if name.text == "to" or did_you_mean(name.text, ("to",))), None)
     names = to.items if isinstance(to, Sequence) else (to,)
     found = [name.text for name in names if isinstance(name, Scalar)]

@@ -1,19 +1,19 @@
-"""The paths of entries as nodes: an entry is ``path: {fields}``, or fields alone at the path around it."""
+"""Splits entry nodes into path and fields: ``path: {fields}``, or fields alone, at the surrounding path."""
 
 from __future__ import annotations
 
 from symflops.read.yaml_nodes import Mapping, Node, Scalar
 
 HERE = "_"
-"""Stands for the path around an entry where a path must be said: in an edit of an entry without a path."""
+"""Placeholder for the surrounding path; names an entry without a path in an edit."""
 ENTRY = ("op", "block", "repeat", "graph")
 
 
 def path_and_fields(item: Node) -> tuple[Scalar, Node] | None:
-    """The path of an entry, :data:`HERE` if it has none, and its fields; None if it is not an entry.
+    """Split an entry into its path (:data:`HERE` if it has none) and fields; None if it is not an entry.
 
-    Its only key is a path if fields stand under it: ``block: {repeat: L, ...}`` is at the path ``block``. A null under a path
-    removes an entry of the base.
+    A single key with a mapping as its value is a path: ``block: {repeat: L, ...}`` is at the path ``block``. Null under a
+    path removes an entry of the base.
     """
     if not isinstance(item, Mapping) or not item.entries:
         return None
@@ -27,10 +27,10 @@ def path_and_fields(item: Node) -> tuple[Scalar, Node] | None:
 
 
 def joined(path: Scalar, fields: Mapping, item: Mapping) -> Mapping:
-    """The entry of a path and fields, at the place of ``item``."""
+    """Build an entry from its path and fields, with the source location of ``item``."""
     return fields if path.text == HERE else Mapping(((path, fields),), item.span)
 
 
 def is_null(node: Node) -> bool:
-    """Whether a node is an empty value."""
+    """Whether a node is null: empty, ``null`` or ``~``."""
     return isinstance(node, Scalar) and node.plain and node.text in ("null", "~", "")

@@ -1,4 +1,4 @@
-"""``extends``: merges a spec into the base spec that it extends.
+"""Implements ``extends``: merges a spec into the base spec that it extends.
 
 - ``sizes``, ``derived``, ``requires``, ``expected``, ``streams``, ``inputs`` and ``blocks`` are merged by name; null removes
   a name.
@@ -27,12 +27,12 @@ MAX_BASES = 8
 
 
 def no_bases(name: str) -> Source | None:
-    """A library without specs."""
+    """Find no spec: the default for ``bases``."""
     return None
 
 
 def extended(node: Node, bases: BlockText, report: Reporter) -> tuple[Node, tuple[Source, ...]]:
-    """A document merged with the specs that it extends, and the sources of those, nearest first.
+    """Merge a document with the specs that it extends; return it with their sources, nearest first.
 
     Args:
         node: The document, with or without ``extends``.
@@ -76,7 +76,7 @@ class _Merging:
         self.report = report
 
     def document(self, base: Mapping, own: Mapping) -> Mapping:
-        """The merged document."""
+        """Merge the document ``own`` into ``base``."""
         entries = list(own.entries)
         for key, theirs in base.entries:
             ours = own.get(key.text)
@@ -91,7 +91,7 @@ class _Merging:
         return Mapping(tuple(entries), own.span)
 
     def fields(self, base: Mapping, own: Mapping) -> Mapping:
-        """A mapping with the changes of another; null removes a key."""
+        """Merge ``own`` into ``base`` by key; null removes a key."""
         entries = list(base.entries)
         for key, value in own.entries:
             rest = [entry for entry in entries if entry[0].text != key.text]
@@ -99,7 +99,7 @@ class _Merging:
         return Mapping(tuple(entries), own.span)
 
     def graph(self, base: Sequence, own: Sequence) -> Sequence:
-        """The entries of ``base``, edited by those of ``own``."""
+        """Apply the edits ``own`` to the entries of ``base``."""
         items = list(base.items)
         for item in own.items:
             parts = path_and_fields(item)
@@ -121,7 +121,7 @@ class _Merging:
         return Sequence(tuple(items), own.span)
 
     def entry(self, base: Node, path: Scalar, body: Node, item: Mapping) -> Node:
-        """One entry: replaced if the new one has a kind, else changed field by field."""
+        """Apply one edit to the entry ``base``: replace it if ``body`` has a kind, else merge its fields."""
         _, theirs = path_and_fields(base) or (None, base)
         if not isinstance(body, Mapping) or not isinstance(theirs, Mapping):
             return item
@@ -137,7 +137,7 @@ class _Merging:
         return joined(path, Mapping(tuple(entries), body.span), item)
 
     def insert(self, items: list[Node], path: Scalar, body: Mapping, place: str) -> None:
-        """Insert a new entry after or before the one that it names."""
+        """Insert a new entry after or before the entry that it names."""
         anchor = body.get(place)
         position = self.find(items, anchor, path) if isinstance(anchor, Scalar) else None
         if position is not None:
@@ -145,7 +145,7 @@ class _Merging:
             items.insert(position + (place == "after"), new)
 
     def find(self, items: list[Node], wanted: Scalar, path: Scalar, kind: tuple[str, str] | None = None) -> int | None:
-        """The position of the entry at path ``wanted``, of several the one of ``kind``; None after reporting no or many."""
+        """Position of the entry at path ``wanted`` (of ``kind`` if several); None, reported, unless unique."""
         found = [position for position, item in enumerate(items) if wanted.text in _paths([item])]
         if len(found) > 1 and kind is not None:
             found = [position for position in found if _kind(items[position]) == kind] or found
@@ -166,7 +166,7 @@ def _paths(items: Iterable[Node]) -> list[str]:
 
 
 def _kind(item: Node) -> tuple[str, str] | None:
-    """The kind of an entry and the name of its operator or block; None for an entry without a kind."""
+    """(kind, name of the operator or block) of an entry; None for an entry without a kind."""
     _, body = path_and_fields(item) or (None, None)
     for name in KINDS:
         value = body.get(name) if isinstance(body, Mapping) else None

@@ -14,10 +14,10 @@ TYPES = {
     "padding": "number, list, same or valid",
     "ints": "list", "positions": "list", "texts": "list", "flags": "list",
 }  # fmt: skip
-"""The words for the type of a size, and what each means."""
+"""Types of a size: word in a spec -> kind."""
 
 ITEMS = {"ints": "number", "positions": "position", "texts": "text", "flags": "flag"}
-"""The kind of the items of a list, by its type."""
+"""Type of a list -> kind of its items."""
 
 SIZE = (
     Field(

@@ -1,7 +1,7 @@
-"""JSON Schema (draft-07) of the language, for completion and checks in an editor; made from the tables of the readers.
+"""JSON Schema (draft-07) of the language, for completion and checks in an editor; generated from the readers' field tables.
 
-It knows the form of a page: its fields, the words that they take, and which are required. Only ``symflops check`` knows what
-a formula or a name means.
+It covers the form of a page: its fields, the words that they take, and which are required. Only ``symflops check``
+evaluates formulas and resolves names.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ PLAIN: Schema = {"type": ["string", "number"]}
 AXIS = ["string", "number", "object"]
 LISTED: Schema = {"type": [*SCALAR["type"], "array"], "items": SCALAR}
 EXPRESSION: Schema = {"type": [*SCALAR["type"], "array"], "items": LISTED}
-"""An editor shows the documentation of a field whose forms are types, and that of each form if they are alternatives."""
+"""A list of types instead of alternatives, so that an editor shows the field's documentation and not each form's."""
 
 
 class BlockSignature(NamedTuple):
-    """A block as its callers see it: name, one line of documentation, parameters."""
+    """Name, one line of documentation, and parameters of a block."""
 
     name: str
     doc: str
@@ -43,19 +43,19 @@ def ref(name: str) -> Schema:
 
 
 def one_or_more(item: Schema) -> Schema:
-    """An item, or a list of items."""
+    """The schema of an item or a list of items."""
     if set(item) == {"type"} and isinstance(item["type"], str):
         return {"type": [item["type"], "array"], "items": item}
     return {"anyOf": [item, {"type": "array", "items": item}]}
 
 
 def pattern(regex: Any) -> Schema:
-    """A text that matches a Python regular expression as a whole."""
+    """The schema of a text that a Python regular expression matches entirely."""
     return {"type": "string", "pattern": f"^{regex.pattern.removesuffix(chr(92) + 'Z')}$"}
 
 
 def mapping(value: Schema, keys: Schema | None = None) -> Schema:
-    """A mapping from names to ``value``; it may be empty."""
+    """The schema of a mapping from names to ``value``; it may be null."""
     return {"type": ["object", "null"], "additionalProperties": value, **({"propertyNames": keys} if keys else {})}
 
 
@@ -92,13 +92,13 @@ def of_field(field: Field) -> Schema:
 
 
 def words(texts: Iterable[str]) -> Iterable[Any]:
-    """Words as the values that YAML reads: ``true`` and ``4`` are not texts there."""
+    """Convert words to the values that YAML reads: ``true`` is a boolean and ``4`` an integer."""
     for text in texts:
         yield {"true": True, "false": False}.get(text, int(text) if text.isdigit() else text)
 
 
 def of_mapping(fields: Iterable[Field], **more: Schema) -> Schema:
-    """The schema of a mapping with known fields; ``more`` has the schema of a field if its form does not give it."""
+    """The schema of a mapping with known fields; ``more`` overrides the schemas of fields by name."""
     fields = tuple(fields)
     return {
         "type": "object",
@@ -112,7 +112,7 @@ def of_mapping(fields: Iterable[Field], **more: Schema) -> Schema:
 
 
 def graph_definitions(blocks: Sequence[BlockSignature]) -> dict[str, Schema]:
-    """The definitions that graphs refer to."""
+    """Schema definitions of entries, operators and blocks, by name, for references in graphs."""
     shared = {field.name: ref(f"common_{field.name}") for field in COMMON}
     operators = {}
     for kind in ALL:
@@ -149,14 +149,14 @@ def graph_definitions(blocks: Sequence[BlockSignature]) -> dict[str, Schema]:
 
 
 def parameters_of(block: BlockSignature) -> Schema:
-    """The schema of a call of a block of the library: its parameters, beside the fields of every call."""
+    """The schema of a call of a library block: its parameters and the fields of every call."""
     names = {name: {"description": f"a parameter of the block {block.name}", **ref_to("expression")} for name in block.params}
     known = sorted({*names, *words_of(tables.CALL)})
     return {"description": block.doc, "properties": names, "propertyNames": {"enum": known}}
 
 
 def ref_to(name: str) -> Schema:
-    """A reference that stands beside other keywords, which draft-07 ignores next to ``$ref``."""
+    """A reference in ``allOf``, since draft-07 ignores keywords next to ``$ref``."""
     return {"allOf": [ref(name)]}
 
 
@@ -175,12 +175,12 @@ def chosen(kinds: dict[str, Schema], otherwise: Schema | None = None) -> Schema:
 
 
 def having(key: str, value: str, then: Schema) -> Schema:
-    """``then`` for mappings that have ``value`` under ``key``."""
+    """The schema that applies ``then`` to mappings with ``value`` under ``key``."""
     return {"if": {"type": "object", "required": [key], "properties": {key: {"const": value}}}, "then": then}
 
 
 def changes() -> dict[str, Schema]:
-    """The entries of a spec that extends another: operators and calls may be new, anything else edits an entry of the base."""
+    """The definition ``changes``: graph entries of a spec that extends another."""
     places = {field.name: of_field(field) for field in tables.PLACES}
     operators = {field for kind in ALL for field in kind.fields} | set(COMMON)
     body: Schema = {"type": "object", "properties": {"graph": ref("changes"), **places}}
@@ -196,7 +196,7 @@ def changes() -> dict[str, Schema]:
 
 
 def spec(blocks: Sequence[BlockSignature]) -> Schema:
-    """The schema of a spec, and of one that extends another."""
+    """The schema of a spec, full or extending another."""
     full, merged = _spec_properties()
     docs = {field.name: {"description": field.doc} for field in tables.DOCUMENT}
     return {
@@ -211,7 +211,7 @@ def spec(blocks: Sequence[BlockSignature]) -> Schema:
 
 
 def _spec_properties() -> tuple[Schema, Schema]:
-    """The fields of a whole spec, and those of one that extends another, where null removes a name."""
+    """Field schemas of a full spec, and of one that extends another, where null removes a name."""
     sized = {"anyOf": [NAMES, of_mapping(tables.SIZE, key=one_or_more(pattern(CONFIG_KEY)))]}
     parts = ref("axes")
     own = {
@@ -242,7 +242,7 @@ def _spec_properties() -> tuple[Schema, Schema]:
 
 
 def baseline() -> Schema:
-    """The schema of a baseline that is more than a name."""
+    """The schema of a baseline given as a mapping."""
     formulas = {field.name: mapping(ref("expression")) for field in tables.BASELINE if field.form is Form.NAMED}
     return of_mapping(tables.BASELINE, **{**formulas, "config": mapping(ref("expression"), pattern(CONFIG_KEY))})
 
@@ -270,7 +270,7 @@ def regime(_: Sequence[BlockSignature]) -> Schema:
 
 
 def convention(_: Sequence[BlockSignature]) -> Schema:
-    """The schema of a convention; roles are given by name, or by region and name."""
+    """The schema of a convention; keys under ``roles`` are a role, or ``region.role``."""
     backward = {"anyOf": [{"const": "derived"}, ref("number"), of_mapping(tables.BACKWARD)]}
     rule = {"anyOf": [{"enum": list(words(tables.RULE[0].words))}, of_mapping(tables.RULE, rows={"enum": list(ROLES)})]}
     regions = "|".join(name for name, role in ROLES.items() if role.group == "region")
@@ -295,5 +295,5 @@ PAGES: dict[str, Callable[[Sequence[BlockSignature]], Schema]] = {
 
 
 def schema(page: str, blocks: Sequence[BlockSignature] = ()) -> str:
-    """The text of the schema of one kind of page (a key of ``PAGES``); it suggests ``blocks`` and their parameters."""
+    """The JSON Schema of ``page`` (a key of ``PAGES``) as text; suggests ``blocks`` and their parameters."""
     return json.dumps({"$schema": DRAFT, "title": f"symflops {page}", **PAGES[page](blocks)}, indent=1) + "\n"

@@ -9,7 +9,7 @@ LANGUAGE = "2"
 
 
 def other_language(node: Node, source: Source) -> Diagnostic | None:
-    """The finding about a document that does not say that it is written in this language."""
+    """The finding about a document whose ``language`` is missing or unsupported, else None."""
     given = node.get("language") if isinstance(node, Mapping) else None
     text = given.text if isinstance(given, Scalar) else ""
     if text == LANGUAGE:

@@ -1,4 +1,4 @@
-"""Layouts of real tensors as a spec writes them: one word per dimension, in the words that readers of tensors know."""
+"""Parses layouts of real tensors in a spec: one word per dimension."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from symflops.ir.spec import StreamSpec
 from symflops.support.findings import Reporter, Span, SpecError
 
 ITEMS = "b"
-"""The word of the dimension that holds the items."""
+"""The word for the batch dimension, which enumerates items."""
 WIDTHS = "any other word than batch variables and axes of the stream is the width; a size is written as a product, as"
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a layout may name.
+    """Names that a layout may use.
 
     Attributes:
         variables: The batch variables of all streams.
-        letters: Sizes, derived ones too.
-        axes: Axes of the input's own stream, each with its length.
+        letters: Sizes and derived sizes.
+        axes: Axis -> length of the input's own stream.
     """
 
     variables: frozenset[str]
@@ -32,19 +32,19 @@ class Scope:
 
 
 def variables_of(streams: Sequence[StreamSpec], letters: frozenset[str]) -> frozenset[str]:
-    """The batch variables: names in lengths that are no sizes."""
+    """Batch variables of the streams: names in lengths that are not in ``letters``."""
     lengths = (length for stream in streams for part in stream.parts for _, length in part.axes)
     return frozenset(name for length in lengths for name, _ in names(length) if name not in letters)
 
 
 def axes_of(stream: StreamSpec | None) -> dict[str, str]:
-    """The axes of a stream, each with its length as text."""
+    """Axis -> length, as text, of a stream; empty for None."""
     parts = stream.parts if stream else ()
     return {axis.text: length.text for part in parts for axis, length in part.axes}
 
 
 def dimensions(words: Sequence[str], scope: Scope, span: Span, report: Reporter) -> tuple[str, ...]:
-    """The words of a layout, in which an axis is its length; a second dimension of one length ``r`` is ``1*r``."""
+    """Convert a layout's words to lengths: an axis to its length, a repeated length ``r`` to ``1*r``."""
     found: list[str] = []
     width = ""
     for word in words:
@@ -63,7 +63,7 @@ def dimensions(words: Sequence[str], scope: Scope, span: Span, report: Reporter)
 
 
 def _length(word: str, scope: Scope, span: Span, report: Reporter) -> str:
-    """The length of a dimension, without spaces; reports names that it cannot know."""
+    """The length of a dimension, as text without spaces; unknown names are reported."""
     if word in scope.variables or word == ITEMS or "=" in word or word.isdigit():
         return word
     if word in scope.axes:
@@ -77,7 +77,7 @@ def _length(word: str, scope: Scope, span: Span, report: Reporter) -> str:
 
 
 def _unknown(word: str, scope: Scope, span: Span, report: Reporter) -> Iterator[str]:
-    """The names in an expression that are none of the scope, and calls of what is no function."""
+    """Names in an expression that are neither in scope nor functions."""
     try:
         expression = parse_expression(word, span)
         calls = (node.func for node in ast.walk(expression.tree) if isinstance(node, ast.Call))

@@ -1,10 +1,10 @@
-"""Rewrites a spec or block of version 1 of the language in version 2. Nothing else knows version 1.
+"""Migrates a spec or block from version 1 of the language to version 2. No other module supports version 1.
 
 - ``language: 2`` is the first field.
-- ``view`` became an operator for each of its meanings, and ``mul`` of activations became ``act``.
-- A weight at the path of another operator is a ``tie``.
-- An entry at the path around it has no path; it was ``_``.
-- Lists and formulas have quotes only where YAML needs them.
+- ``view`` becomes one operator per meaning, and ``mul`` of activations becomes ``act``.
+- A weight at the path of another operator becomes a ``tie``.
+- An entry at the surrounding path loses its path ``_``.
+- Lists and formulas keep quotes only where YAML needs them.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ VIEWS = {
 CHANGES = ("stream", "axes", "like", "width")
 TIED = re.compile(r"\{'/([^'{}]+)' if (.+) else ''\}")
 ACTIVATION = re.compile(r"([\w.]*[._])?(act|act_fn|activation|activation_fn|[a-z]*(silu|swish|gelu|relu|glu))")
-"""Paths of activations, of which some multiply what they activate by another value."""
+"""Paths of activations, including gated ones, which also multiply by another value."""
 
 
 def is_document(node: Node) -> bool:
-    """Whether a YAML document is a spec or a block."""
+    """Whether a YAML document is a spec or a block: it has ``graph`` or ``extends``."""
     return isinstance(node, Mapping) and any(node.get(key) is not None for key in ("graph", "extends"))
 
 
 def migrated(source: Source) -> str:
-    """The text of a spec or block in this version of the language.
+    """Rewrite a spec or block in the current version of the language.
 
     Raises:
-        SpecError: it is not YAML, or says that it is of a version that is not known.
+        SpecError: it is not YAML, or its version is unknown.
     """
     node = read_yaml(source)
     other = other_language(node, source)
@@ -57,14 +57,14 @@ def migrated(source: Source) -> str:
 
 
 def entries(graph: Sequence) -> Iterator[tuple[Mapping, Scalar, Mapping]]:
-    """The entries of a graph of version 1: each with its path and its fields."""
+    """(entry, path, fields) of each entry of a version 1 graph."""
     for item in graph.items:
         if isinstance(item, Mapping) and len(item.entries) == 1 and isinstance(item.entries[0][1], Mapping):
             yield item, item.entries[0][0], item.entries[0][1]
 
 
 def operators(node: Node, edits: Edits) -> None:
-    """Write operators and ties in the words of this version."""
+    """Rewrite ``view``, ``mul`` and tied weights."""
     for graph in graphs(node):
         for _, path, fields in entries(graph):
             op = fields.get("op")
@@ -77,7 +77,7 @@ def operators(node: Node, edits: Edits) -> None:
 
 
 def view(fields: Mapping, edits: Edits) -> None:
-    """Write a view as the operator of its kind."""
+    """Rewrite a ``view`` as the operator of its kind."""
     op, kind = fields.get("op"), fields.get("as")
     word = kind.text if isinstance(kind, Scalar) else "reshape"
     if op is None or word not in VIEWS:
@@ -89,7 +89,7 @@ def view(fields: Mapping, edits: Edits) -> None:
 
 
 def product(path: Scalar, fields: Mapping, edits: Edits) -> None:
-    """Write a product as an activation if it has one operand, says its function, or is named after one."""
+    """Rewrite a ``mul`` as ``act`` if it has one operand, a function ``act``, or an activation's path."""
     op, operands, function = fields.get("op"), fields.get("from"), fields.get("act")
     several = isinstance(operands, Sequence) and len(operands.items) > 1
     if op is None or (several and function is None and not ACTIVATION.fullmatch(path.text)):
@@ -101,7 +101,7 @@ def product(path: Scalar, fields: Mapping, edits: Edits) -> None:
 
 
 def tie(fields: Mapping, edits: Edits) -> None:
-    """Write the path of another operator's weight as a tie."""
+    """Rewrite ``weight`` with the path of another operator's weight as ``tie``."""
     value = fields.get("weight")
     if not isinstance(value, Scalar):
         return
@@ -118,7 +118,7 @@ def tie(fields: Mapping, edits: Edits) -> None:
 
 
 def paths(node: Node, edits: Edits) -> None:
-    """Write entries at the path around them without a path."""
+    """Remove the path ``_`` of entries at the surrounding path."""
     for graph in graphs(node):
         for item, key, fields in entries(graph):
             if key.text == HERE and any(fields.get(kind) is not None for kind in ENTRY):
@@ -126,7 +126,7 @@ def paths(node: Node, edits: Edits) -> None:
 
 
 def version(node: Node, edits: Edits) -> None:
-    """Write the version before the first field."""
+    """Insert ``language`` before the first field, or update it."""
     assert isinstance(node, Mapping)
     given, start = node.get("language"), node.extent[0]
     if given is not None:

@@ -1,6 +1,6 @@
-"""Parts of a model that its class does not build, and that a regime may run, such as the layers that predict further ahead.
+"""Optional parts of a model that its class does not build but a regime may run, such as multi-token prediction layers.
 
-The size that counts such a part names it (``part: prediction_heads``). It is 0 under a regime that does not name the part.
+The size that counts the part's modules names it (``part: prediction_heads``). It is 0 unless the regime lists the part.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from symflops.support.findings import Diagnostic, SpecError, did_you_mean
 
 
 def view_of_regime(spec: Spec, regime: Regime) -> Spec:
-    """The spec with the parts that ``regime`` runs.
+    """Specialise the spec to the parts that ``regime`` runs; sizes of all other parts become 0.
 
     Raises:
         SpecError: the regime names a part that the spec does not have.

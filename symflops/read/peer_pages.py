@@ -22,10 +22,10 @@ LENGTHS = ("from", "entry", "empty", "padded")
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How a record gives the lengths of one stream.
+    """Mapping from a record to the lengths of one stream.
 
-    ``source`` (``from`` on the page) is the record's list, ``entry`` the length that an entry stands for, ``empty`` the
-    lengths if the list is empty, ``padded`` the lengths with padding.
+    ``source`` (``from`` on the page) is the record's list, ``entry`` maps one entry to its length, ``empty`` replaces an empty
+    list, ``padded`` are the lengths with padding.
     """
 
     stream: str
@@ -37,13 +37,13 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class PeerCase:
-    """Records of one kind.
+    """Mapping for records of one kind.
 
-    ``when`` selects them. ``rename``, ``drop`` and ``put`` (``set`` on the page) turn a config of theirs into ours. ``changes``
-    (``regime_with``) override fields of the regime. ``named`` (``class`` on the page) names the class that the framework takes
-    the model for, which may have rules of its own. ``figure`` is ``'total'``, ``'forward'`` or an expression over ``forward``
-    and ``backward``; a record with several figures names each under ``figures``, and under ``tells`` those that are not counts.
-    ``because`` explains a known difference.
+    ``when`` selects the records. ``rename``, ``drop`` and ``put`` (``set`` on the page) convert the framework's config to ours.
+    ``changes`` (``regime_with``) override fields of the regime. ``named`` (``class`` on the page) is the class that the
+    framework assumes, which may have rules of its own. ``figure`` is ``'total'``, ``'forward'`` or an expression over
+    ``forward`` and ``backward``; a record with several figures maps counts under ``figures`` and other values under
+    ``tells``. ``because`` explains a known difference.
     """
 
     when: Expression | None
@@ -65,9 +65,9 @@ class PeerCase:
 
 @dataclass(frozen=True, slots=True)
 class PeerPage:
-    """How to read the records of one system; ``same_as`` names another system whose cases it shares.
+    """Mapping for the records of one system; ``same_as`` names another system whose cases it shares.
 
-    ``models`` are fields of configs by the ``model`` of a record, which leaves out what the framework knows by that name.
+    ``models`` maps a record's ``model`` to the config fields that the framework knows by that name and the record omits.
     """
 
     system: str
@@ -78,7 +78,7 @@ class PeerPage:
 
 
 def read_peers(source: Source) -> PeerPage:
-    """The mapping on a page.
+    """Parse the page of one system.
 
     Raises:
         SpecError: an unknown field, or one of the wrong shape.
@@ -102,7 +102,7 @@ def read_peers(source: Source) -> PeerPage:
 
 
 def _case(given: Mapping[str, Node], shapes: Shapes, common: Node | None) -> PeerCase:
-    """One case; ``given`` already has the page's own fields as defaults, and ``set`` adds to the page's own."""
+    """Read one case; ``given`` includes the page's defaults, and ``set`` is merged into the page's."""
     expression = {key: shapes.expression(given.get(key), f"'{key}'") for key in ("when", "times", "figure", "class")}
     figures = _expressions(given.get("figures"), "'figures'", shapes)
     put = dict(entry for node in (common, given.get("set")) for entry in _expressions(node, "'set'", shapes))

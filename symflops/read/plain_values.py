@@ -1,4 +1,4 @@
-"""YAML nodes as plain Python values, for the parts of a page that hold a config or a batch and no expressions.
+"""Converts YAML nodes to plain Python values, for parts of a page without expressions: configs and batches.
 
 Unquoted scalars follow the core rules of YAML 1.2 (``true``, ``null``, ``12``, ``1e-5``); quoted ones are texts.
 """
@@ -24,7 +24,7 @@ LONGEST = 40
 
 
 def python_value(node: Node, report: Reporter) -> Any:
-    """A node as dicts, lists and values."""
+    """Convert a node to dicts, lists and scalar values; numbers with too many digits are reported."""
     match node:
         case Mapping():
             return {_key(key): python_value(value, report) for key, value in node.entries}
@@ -57,5 +57,5 @@ def _scalar(node: Scalar, report: Reporter) -> Any:
 
 
 def frozen(value: object) -> object:
-    """A config value with its lists turned into tuples, so that it can be hashed."""
+    """Convert lists in a config value to tuples, recursively, so that it is hashable."""
     return tuple(frozen(item) for item in value) if isinstance(value, (list, tuple)) else value

@@ -1,4 +1,4 @@
-"""Takes quotes away that YAML does not need: around lists, formulas and layouts of a spec."""
+"""Removes quotes that YAML does not need around lists, formulas and layouts of a spec."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NONE = Sequence((), Span(Source("", ""), 1, 1, 1))
 
 
 def unquoted(text: str) -> str:
-    """The text of a spec without needless quotes."""
+    """Remove needless quotes from the text of a spec."""
     source = Source("", text)
     edits = Edits(source)
     quotes(read_yaml(source), edits)
@@ -22,7 +22,7 @@ def unquoted(text: str) -> str:
 
 
 def graphs(node: Node) -> Iterator[Sequence]:
-    """The graphs of a document, of its blocks and of their entries, outer ones first."""
+    """All graphs of a document: of its blocks, its own, and of entries inside; outer ones first."""
     if not isinstance(node, Mapping):
         return
     graph, blocks = node.get("graph"), node.get("blocks")
@@ -36,7 +36,7 @@ def graphs(node: Node) -> Iterator[Sequence]:
 
 
 def quotes(node: Node, edits: Edits) -> None:
-    """Take the quotes of expressions and layouts away where YAML needs none."""
+    """Remove needless quotes of expressions and layouts."""
     assert isinstance(node, Mapping)
     for graph in graphs(node):
         for item in graph.items:
@@ -54,7 +54,7 @@ def quotes(node: Node, edits: Edits) -> None:
 
 
 def _fields(fields: Node, edits: Edits, inside: bool) -> None:
-    """Take quotes away in the fields of an entry, but for the graph inside it."""
+    """Remove needless quotes in an entry's fields, except in its inner graph and prose."""
     for key, value in fields.entries if isinstance(fields, Mapping) else ():
         if key.text in ("stream", "axes"):
             _lengths(value, edits, inside or edits.is_flow(fields))
@@ -63,7 +63,7 @@ def _fields(fields: Node, edits: Edits, inside: bool) -> None:
 
 
 def _lengths(node: Node | None, edits: Edits, inside: bool) -> None:
-    """Take quotes away from lengths; a stream's own name or axis in quotes is another one than without."""
+    """Remove needless quotes of lengths; names of streams and axes keep theirs."""
     if isinstance(node, Mapping):
         for _, value in node.entries:
             (_unquote if isinstance(value, Scalar) else _lengths)(value, edits, inside or edits.is_flow(node))

@@ -1,7 +1,7 @@
-"""read: the text of a spec and of the blocks that it calls -> :class:`~symflops.ir.spec.Spec`.
+"""read: text of a spec and of the blocks that it calls -> :class:`~symflops.ir.spec.Spec`.
 
-This stage knows only the form: which fields exist, and which text is an expression, a name or a path. One run reports every
-mistake of form in a file.
+This stage checks only the form: which fields exist, and which text is an expression, a name or a path. One run reports all
+errors of form in a file.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def read(source: Source, library: BlockText, bases: BlockText = no_bases) -> Spe
 
 
 class Reading(NamedTuple):
-    """A spec as far as it could be read, the findings, and whether its header is sound enough to build the graph."""
+    """A possibly incomplete spec, the findings, and whether its header is valid enough to build the graph."""
 
     spec: Spec
     report: Reporter
@@ -59,7 +59,7 @@ class Reading(NamedTuple):
 def read_through(source: Source, library: BlockText, bases: BlockText = no_bases) -> Reading:
     """Read as much of the spec as possible; arguments as of :func:`read`.
 
-    An entry that cannot be read leaves the names that it would define, so that one mistake does not cause others.
+    A faulty entry still defines its names, so that one error does not cause others.
 
     Raises:
         SpecError: ``source`` is not YAML, or of another version of the language.
@@ -132,7 +132,7 @@ class _Document:
         return tuple(self.shapes.text(item, what) for item in self.shapes.sequence(node, what))
 
     def sizes(self, node: Node | None, by_class: bool) -> tuple[SizeSpec, ...]:
-        """The sizes; those without a ``key`` are decided ``by_class``, and see none of the others."""
+        """Read the sizes; a size may lack a ``key`` only if classes decide it (``by_class``)."""
         found = (self.size(key, value, by_class) for key, value in self.shapes.mapping(node, "'sizes'"))
         sizes = tuple(size for size in found if size is not None)
         for keyed in (True, False):
@@ -181,7 +181,7 @@ class _Document:
         return text
 
     def kind(self, node: Node | None, default: Node | None) -> str:
-        """The type of a size: the written one, else that of its default."""
+        """The type of a size: as written, else inferred from its default."""
         if node is not None:
             word = self.shapes.text(node, "'type'")
             if word not in TYPES:
@@ -201,7 +201,7 @@ class _Document:
         return "rational" if text.count(".") == 1 and text.replace(".", "").isdigit() else "number"
 
     def items(self, node: Node | None, default: Node | None) -> str:
-        """The kind of a list's items: the written one, else that of the items of its default; empty for any."""
+        """The item type of a list: as written, else inferred from the default's items; empty for any."""
         if isinstance(node, Scalar) and node.text in ITEMS:
             return ITEMS[node.text]
         text = default.text.strip() if isinstance(default, Scalar) else ""

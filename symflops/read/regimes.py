@@ -19,15 +19,15 @@ NAMES = {
     "peft": ("base_layer", "lora_A.default", "lora_B.default"),
     "plain": ("base", "A", "B"),
 }
-"""Names of the base, down and up projection below an adapted module, by the word that a page uses for them."""
+"""Names of the base, down and up projections below an adapted module, by the page's word for the naming scheme."""
 MOST_PATTERNS, MOST_LETTERS, MOST_ADAPTERS, MOST_PHASES = 1_000, 500, 16, 16
-"""What a regime may have: patterns in all its lists together, characters of one, adapters, further phases."""
+"""Limits of a regime: patterns in all lists together, characters per pattern, adapters, further phases."""
 FEWER = "say it at once: patterns have '*', an adapter several targets, a phase 'times'"
 DECODE = next(field.words for field in REGIME if field.name == "decode")
 
 
 def read_regime(source: Source) -> Regime:
-    """The regime on a page.
+    """Parse a regime from its YAML page.
 
     Raises:
         SpecError: an unknown field, or one of the wrong shape.
@@ -48,7 +48,7 @@ class _Reader:
         self.written = 0
 
     def bounded(self, node: Node | None, what: str, most: int, before: int = 0) -> tuple[Node, ...]:
-        """The items of a list; ``most`` are read, with the ``before`` of other lists."""
+        """The items of a list, at most ``most`` including ``before`` items of other lists; reports an excess."""
         items = self.shapes.sequence(node, what)
         if before + len(items) > most:
             message = f"a regime has at most {most:,} {what}, not {before + len(items):,}"
@@ -141,7 +141,7 @@ class _Reader:
 
 
 def inline_regime(text: str, base: Regime) -> Regime:
-    """The regime of the page ``base`` with the changes of a line such as ``r=8,targets=a|b``.
+    """``base`` with changes from a line such as ``r=8,targets=a|b``.
 
     Args:
         text: ``key=value`` items separated by commas, lists separated by ``|``. The keys are the fields of adapters (``r`` is
@@ -200,14 +200,14 @@ def _yaml_list(text: str) -> str:
 
 
 def regime_of_mapping(words: Mapping[str, Any]) -> Regime:
-    """The regime of a measured record, whose fields have the names of a page's; what is null is not there.
+    """The regime of a measured record, which has the fields of a regime page; null counts as absent.
 
     Raises:
         SpecError: as :func:`read_regime`.
     """
     given = {key: value for key, value in words.items() if value is not None}
     adapters = given.get("adapters")
-    if isinstance(adapters, list):  # records spell the plain names out
+    if isinstance(adapters, list):  # records list the three names instead of 'plain'
         given["adapters"] = [
             {**one, "names": "plain"} if isinstance(one, dict) and one.get("names", "peft") != "peft" else one
             for one in adapters

@@ -1,4 +1,4 @@
-"""Reads from the page of a convention which version of a framework it reproduces; without sympy, since meters say it."""
+"""Reads which version of a framework a convention reproduces; imports no sympy, since meters use this."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def reproduced_by(name: str) -> Reproduced | None:
-    """What a shipped convention reproduces; None if it is no shipped one, or names no framework."""
+    """The framework version that a shipped convention reproduces; None if not shipped or unnamed."""
     node = read_yaml(page("conventions", name)) if name in pages("conventions") else None
     return reproduced(node.get(FIELD) if isinstance(node, Mapping) else None, Reporter())
 
 
 def reproduced(node: Node | None, report: Reporter) -> Reproduced | None:
-    """The value of the field ``reproduces``; what is missing or no date is reported."""
+    """Read the field ``reproduces``; reports missing fields and an invalid date."""
     if node is None:
         return None
     shapes = Shapes(report)

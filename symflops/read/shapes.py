@@ -17,9 +17,9 @@ MOST_AXES = 16
 
 
 class Shapes:
-    """Reads pieces of a document, and reports each that has the wrong shape.
+    """Reads pieces of a document and reports those with the wrong shape.
 
-    ``what`` names a piece in messages. An absent node (None) gives the empty value of its kind.
+    ``what`` names the piece in messages. An absent node (None) reads as the empty value of its kind.
     """
 
     def __init__(self, report: Reporter) -> None:
@@ -55,7 +55,7 @@ class Shapes:
         return ""
 
     def prose(self, node: Node | None, what: str) -> str:
-        """Text for people, on one line."""
+        """Read documentation text, joined to one line."""
         text = " ".join(self.text(node, what).split())
         if node is not None and not PROSE.match(text):
             hint = "no backslashes, control characters or triple quotes"
@@ -64,7 +64,7 @@ class Shapes:
         return text
 
     def known(self, node: Node, allowed: Iterable[str], what: str) -> Mapping[str, Node]:
-        """The entries of a mapping by key; every key that is not ``allowed`` is reported and dropped."""
+        """The entries of a mapping by key; keys that are not ``allowed`` are reported and dropped."""
         allowed = tuple(allowed)
         found: dict[str, Node] = {}
         for key, value in self.joined(self.mapping(node, what)):
@@ -76,7 +76,7 @@ class Shapes:
         return found
 
     def joined(self, entries: tuple[tuple[Scalar, Node], ...]) -> Iterator[tuple[Scalar, Node]]:
-        """The entries of a mapping; texts that a comma cut inside of their brackets are reported, and joined again."""
+        """The entries of a mapping; unquoted texts split by a comma in parentheses are reported and rejoined."""
         rest = list(entries)
         while rest:
             key, value = rest.pop(0)
@@ -93,7 +93,7 @@ class Shapes:
             yield key, value
 
     def one_of(self, node: Node, words: tuple[str, ...], what: str) -> str:
-        """One of ``words``; the first of them after reporting any other text."""
+        """Read one of ``words``; any other text is reported and reads as the first word."""
         text = self.text(node, what)
         if text in words:
             return text
@@ -102,7 +102,7 @@ class Shapes:
         return words[0]
 
     def flag(self, node: Node | None, otherwise: bool = False) -> bool:
-        """True or false; ``otherwise`` for an absent node."""
+        """Read true or false; ``otherwise`` for an absent node."""
         if node is None:
             return otherwise
         if not isinstance(node, Scalar) or node.text not in ("true", "false"):
@@ -111,7 +111,7 @@ class Shapes:
         return node.text == "true"
 
     def count(self, node: Node, what: str) -> int | None:
-        """A whole number from 1 on; None after reporting another value."""
+        """Read a whole number from 1 to 999,999; None after reporting another value."""
         text = node.text if isinstance(node, Scalar) else ""
         if text.isdecimal() and text.isascii() and 0 < int(text) < 10**6:
             return int(text)
@@ -119,7 +119,7 @@ class Shapes:
         return None
 
     def name(self, node: Node, what: str) -> Name | None:
-        """A scalar as a name."""
+        """Read an identifier; None after reporting another value."""
         if not isinstance(node, Scalar):
             self.report.error("bad-shape", f"{what} must be a name", node.span)
             return None
@@ -130,7 +130,7 @@ class Shapes:
         return Name(node.text, node.span)
 
     def value_names(self, node: Node | None, what: str) -> tuple[Name, ...]:
-        """Names of values; an operator without ``to`` names its result by its path, so paths are allowed too."""
+        """Read value names; paths are allowed, since an operator without ``to`` names its result by its path."""
         names: list[Name] = []
         for item in self.sequence(node, what):
             if isinstance(item, Scalar) and item.text:
@@ -140,7 +140,7 @@ class Shapes:
         return tuple(names)
 
     def expression(self, node: Node | None, what: str) -> Expression | None:
-        """A scalar, or a list of scalars, as an expression."""
+        """Read a scalar or a list of scalars as an expression; None if absent or faulty."""
         if node is None:
             return None
         if isinstance(node, Sequence):
@@ -152,7 +152,7 @@ class Shapes:
         return self.parse(node.text, inside)
 
     def listed(self, node: Sequence, what: str) -> tuple[str, Span]:
-        """The text and place of a list of expressions, in brackets: as it is written on one line, else joined."""
+        """Bracketed text and span of a list of expressions: source text if on one line, else joined items."""
         start, end = node.extent
         text = node.span.source.text[start:end]
         if "\n" not in text and text.startswith("[") and all(isinstance(item, Scalar) and item.plain for item in node.items):
@@ -161,7 +161,7 @@ class Shapes:
         return f"[{', '.join(items)}]", node.span
 
     def parse(self, text: str, span: Span) -> Expression | None:
-        """``text`` as an expression; None after reporting what is wrong with it."""
+        """Parse an expression; None after reporting its errors."""
         try:
             return parse_expression(text, span)
         except SpecError as error:
@@ -170,7 +170,7 @@ class Shapes:
             return None
 
     def template(self, node: Node, what: str) -> Template:
-        """A scalar as a path, split into literal text and the expressions in braces."""
+        """Read a path, split into literal text and expressions in braces."""
         text, span = self.text(node, what), node.span
         pieces: list[str | Expression] = []
         rest, offset = text, 0 if not isinstance(node, Scalar) or node.plain else 1
@@ -199,13 +199,13 @@ class Shapes:
         return Template(tuple(pieces), text, span)
 
     def path(self, text: str, what: str, span: Span) -> None:
-        """Report text that a path cannot have."""
+        """Report text with characters that are not allowed in a path."""
         if not PATH.match(text):
             hint = "letters, digits, '_', '.', '-', and expressions in braces"
             self.report.error("bad-path", f"{text!r} cannot stand in {what}", span, hint)
 
     def parts(self, node: Node) -> tuple[PartSpec, ...]:
-        """The axes of a stream: ``[x]``, ``{x: length}``, or a list of such mappings for several parts."""
+        """Read the axes of a stream: ``[x]``, ``{x: length}``, or a list of mappings for several parts."""
         if isinstance(node, MappingNode):
             return (self.part(node),)
         items = self.few(self.sequence(node, "a stream"))
@@ -214,19 +214,19 @@ class Shapes:
         return (PartSpec(self.named(((item, item, "an axis") for item in items), "an axis")),)
 
     def part(self, node: MappingNode) -> PartSpec:
-        """One part: axis -> length."""
+        """Read one part of a stream: a mapping from axes to lengths."""
         keys = self.few([key for key, _ in node.entries])
         axes = ((key, value, f"the length of axis '{key.text}'") for key, value in node.entries[: len(keys)])
         return PartSpec(self.named(axes, "an axis"))
 
     def few(self, items: TypingSequence[N]) -> TypingSequence[N]:
-        """The axes or parts of a stream, of which too many are reported and left out."""
+        """The first ``MOST_AXES`` axes or parts of a stream; reports an excess."""
         if len(items) > MOST_AXES:
             hint = "the length of an axis may be a product"
             self.report.error("bad-shape", f"a stream has at most {MOST_AXES} axes or parts", items[MOST_AXES].span, hint)
         return items[:MOST_AXES]
 
     def named(self, pairs: Iterable[tuple[Node, Node, str]], kind: str) -> tuple[tuple[Name, Expression], ...]:
-        """Names of a ``kind`` with their expressions and what each expression is, without those that cannot be read."""
+        """Read (key, value, ``what``) triples into (name, expression); drops faulty ones, which are reported."""
         found = ((self.name(key, kind), self.expression(value, what)) for key, value, what in pairs)
         return tuple((name, expression) for name, expression in found if name and expression)

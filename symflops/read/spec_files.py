@@ -1,4 +1,4 @@
-"""Where specs, blocks, regimes, conventions and generated files are found: in the current project, or as installed."""
+"""Locates specs, blocks, regimes, conventions and generated files, in the current project or as installed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class NotFoundError(SymflopsError):
 
 
 def shipped(folder: str) -> Path:
-    """``specs`` or ``generated`` as installed, or in the checkout that the package is run from."""
+    """The folder ``specs`` or ``generated``, as installed or in the checkout that contains the package."""
     inside = PACKAGE / folder
     return inside if (inside / "catalog.json").exists() or (inside / "blocks").exists() else PACKAGE.parent / folder
 
 
 @dataclass(frozen=True, slots=True)
 class SpecFile:
-    """A spec on disk: the root of its library, its group and its name; ``label`` is how messages and headers call it."""
+    """A spec on disk: root of its library and path; ``label`` is its name in messages and headers."""
 
     root: Path
     path: Path
@@ -40,30 +40,31 @@ class SpecFile:
 
     @property
     def name(self) -> str:
-        """The spec's name, as its file says it."""
+        """The spec's name: the stem of its file."""
         return self.path.stem
 
     @property
     def group(self) -> str:
-        """The folder under the root, empty for a file elsewhere."""
+        """The folder of the spec under the root; empty for a file elsewhere."""
         return self.path.parent.name if self.path.is_relative_to(self.root) and self.path.parent != self.root else ""
 
     def named_by(self, references: Iterable[str]) -> list[str]:
-        """The classes that a config may name: none that stands beside a shipped spec, as the witness of a paper does."""
+        """Classes that a config may name: ``references`` without those in files next to a shipped spec."""
         twin = self.twin()
         own = twin is None or read_bytes(twin.path) != read_bytes(self.path)
         return [reference for reference in references if own or ":" not in reference]
 
     def twin(self) -> SpecFile | None:
-        """The shipped spec of the same group and name; of a shipped spec, itself."""
+        """The shipped spec of the same group and name, or None; a shipped spec is its own twin."""
         root = shipped("specs").resolve()
         found = SpecFile(root, root / self.group / self.path.name, self.label)
         return found if self.group and there(found.path) else None
 
     def is_copy(self, sources: Mapping[str, str], changed: Callable[[str], bool]) -> bool:
-        """Whether this is a copy of a shipped spec, as a clone of the repository has: same text, bases, blocks and data files.
+        """Whether this copies a shipped spec: equal text, bases, blocks and data files, as in a clone.
 
-        ``sources`` are digests of the text and the bases; ``changed`` says whether a text calls blocks unlike the shipped ones.
+        ``sources`` are digests of the text and the bases; ``changed`` returns whether a text calls blocks that differ from the
+        shipped ones.
         """
         twin = self.twin()
         if twin is None or twin == self or not twin.has(sources) or twin.facts() != self.facts():
@@ -71,16 +72,16 @@ class SpecFile:
         return not any(changed(found.text) for found in map(twin.labelled, sources) if found)
 
     def source(self) -> Source:
-        """The text of the spec."""
+        """Read the text of the spec."""
         return read_source(self.path, self.label)
 
     @property
     def reading_path(self) -> Path:
-        """The file of facts about how the spec's classes read a config."""
+        """Path of the file with facts about how the spec's classes read a config."""
         return self.path.with_name(f"{self.path.stem}.reading.json")
 
     def reading(self) -> dict[str, Any]:
-        """Facts about how the spec's classes read a config; empty without a file.
+        """Load facts about how the spec's classes read a config; empty without a file.
 
         Raises:
             SymflopsError: the file is not a JSON object.
@@ -93,16 +94,16 @@ class SpecFile:
         return found
 
     def facts(self) -> str:
-        """One digest of the data files beside the spec, such as how its classes read a config.
+        """One digest of all data files next to the spec, such as facts about how its classes read a config.
 
         Raises:
-            SymflopsError: one cannot be read.
+            SymflopsError: a file cannot be read.
         """
         beside = sorted(self.path.parent.glob(f"{escape(self.path.stem)}.*.json"))
         return digest("".join(f"{path.name} {digest(read_bytes(path))}\n" for path in beside if there(path)))
 
     def block(self, name: str) -> Source | None:
-        """A block of this library, else a shipped one."""
+        """The text of a block by name: from this library, else a shipped one, else None."""
         for root in (self.root, shipped("specs")):
             path = root / "blocks" / f"{name}.yaml"
             if there(path):
@@ -110,12 +111,12 @@ class SpecFile:
         return None
 
     def base(self, name: str) -> Source | None:
-        """A spec of this library by its name, else a shipped one."""
+        """The text of a spec by name, found as by :meth:`other`; None if unknown."""
         found = self.other(name)
         return found.source() if found else None
 
     def other(self, name: str) -> SpecFile | None:
-        """A spec of this library by its name, else a shipped one, else one beside this one."""
+        """A spec by name: from this library, else a shipped one, else in the same folder; None if unknown."""
         if not IDENTIFIER.match(name):
             return None
         for root in (self.root, shipped("specs")):
@@ -125,14 +126,14 @@ class SpecFile:
         return SpecFile(self.root, beside, str(beside)) if there(beside) else None
 
     def others(self) -> list[str]:
-        """The names that :meth:`other` finds."""
+        """Names that :meth:`other` finds, sorted."""
         roots = (self.root, shipped("specs"))
         found = {file.name for root in roots for file in specs_in(root)}
         beside = {path.stem for path in self.path.parent.glob("*.yaml") if "." not in path.stem}
         return sorted(found | beside - {self.name})
 
     def has(self, sources: Mapping[str, str]) -> bool:
-        """Whether the spec, its blocks and its bases are still those with these digests, by label."""
+        """Whether the spec, its blocks and its bases still match ``sources``, a map from labels to digests."""
         for label, known in sources.items():
             try:
                 source = self.labelled(label)
@@ -143,7 +144,7 @@ class SpecFile:
         return self.label in sources
 
     def labelled(self, label: str) -> Source | None:
-        """The text of a source of the spec by its label: its own, that of a block or of a base."""
+        """The text of the spec, of a block or of a base, by its label; None if unknown."""
         if label == self.label:
             return self.source()
         path = Path(label)
@@ -151,7 +152,7 @@ class SpecFile:
 
 
 def there(path: Path) -> bool:
-    """Whether there is such a file; a name that no file system takes has none."""
+    """Whether the file exists; invalid or too long names count as missing."""
     try:
         return path.is_file()
     except OSError:
@@ -159,7 +160,7 @@ def there(path: Path) -> bool:
 
 
 def read_source(path: Path, label: str | None = None) -> Source:
-    """The text of a file.
+    """Read the text of a file.
 
     Raises:
         SymflopsError: it cannot be read, or is not UTF-8.
@@ -168,14 +169,14 @@ def read_source(path: Path, label: str | None = None) -> Source:
 
 
 def roots() -> list[Path]:
-    """The libraries in which a name is looked up: ``./specs`` where there is one, then the shipped one."""
+    """Libraries to search for a name: ``./specs`` if it exists, then the shipped one."""
     local = Path("specs")
     found = [local.resolve()] if local.is_dir() else []
     return [*found, *(root for root in [shipped("specs").resolve()] if root not in found)]
 
 
 def changed_blocks(root: Path) -> Callable[[str], bool]:
-    """Tells of a text whether it names a block of a library that is unlike the shipped one, or a block that names such."""
+    """Predicate: whether a text names a block that differs, itself or in its calls, from the shipped one."""
     texts = {path.stem: read_text(path, MOST_SPEC) for path in (root / "blocks").glob("*.yaml") if there(path)}
     library = shipped("specs").resolve() / "blocks"
     twins = {name: library / f"{name}.yaml" for name in texts}
@@ -191,18 +192,18 @@ def changed_blocks(root: Path) -> Callable[[str], bool]:
     return names_one
 
 
-ASSUMED = "assumed"  # the structures that frameworks take models for: to be derived, not to be shipped as modules
+ASSUMED = "assumed"  # structures that frameworks assume for models: derived on request, not shipped as modules
 
 
 def specs_in(root: Path, folders: str = "*", name: str = "*") -> Iterator[SpecFile]:
-    """Every spec of a library, by group and name; structures that are only assumed, where their folder is asked for."""
+    """All specs of a library, sorted by path; the group ``assumed`` only if ``folders`` names it."""
     for path in sorted(root.glob(f"{folders}/{name}.yaml")):
         if path.parent.name not in ("blocks", ASSUMED if folders == "*" else "") and "." not in path.stem and there(path):
             yield SpecFile(root, path, f"specs/{path.parent.name}/{path.name}")
 
 
 def find_spec(spec: str | Path) -> SpecFile:
-    """A spec by name or path.
+    """Find a spec by name or path.
 
     Raises:
         NotFoundError: with the nearest names.
@@ -232,7 +233,7 @@ def find_spec(spec: str | Path) -> SpecFile:
 
 
 def chosen_specs(names: Sequence[str | Path]) -> list[SpecFile]:
-    """The specs of these names or paths; without any, all of the first library.
+    """Find specs by names or paths; without any, return all of the first library.
 
     Raises:
         NotFoundError: as :func:`find_spec`.
@@ -241,7 +242,7 @@ def chosen_specs(names: Sequence[str | Path]) -> list[SpecFile]:
 
 
 def page(kind: str, name: str | Path) -> Source:
-    """The page of a regime or convention (``kind`` is ``regimes`` or ``conventions``), by name or path.
+    """Read a page by name or path; ``kind`` is ``regimes`` or ``conventions``.
 
     Raises:
         NotFoundError: with the nearest names.
@@ -258,12 +259,12 @@ def page(kind: str, name: str | Path) -> Source:
 
 
 def pages(kind: str) -> list[str]:
-    """The names of the shipped regimes or conventions."""
+    """Sorted names of the shipped regimes or conventions."""
     return sorted(path.stem for path in (PACKAGE / kind).glob("*.yaml"))
 
 
 def block_texts() -> dict[str, str]:
-    """The text of each block by name; a local one hides its namesake."""
+    """Map each block's name to its text; a local block hides a shipped one of the same name."""
     found: dict[str, str] = {}
     for root in roots():
         for path in sorted((root / "blocks").glob("*.yaml")):
@@ -272,6 +273,6 @@ def block_texts() -> dict[str, str]:
 
 
 def comment_of(text: str) -> str:
-    """The comment at the top of a file."""
+    """The comment at the top of a file, joined to one line."""
     lines = takewhile(lambda line: line.startswith("#"), text.splitlines())
     return " ".join(line.lstrip("# ") for line in lines if "yaml-language-server" not in line)

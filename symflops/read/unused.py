@@ -1,4 +1,4 @@
-"""Finds values, sizes and blocks that a spec defines and nothing reads: allowed, but most often a mistake."""
+"""Finds values and sizes that a spec defines but nothing reads: allowed, but usually a mistake."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SILENT = ("push",)  # operators without a result
 
 
 def unused(spec: Spec) -> list[Diagnostic]:
-    """A warning for each value, size and block of the spec's own file that nothing reads."""
+    """A warning for each value and size that the spec's own file defines and nothing reads."""
     found = [*_values(spec.graph, {name.text for name in spec.outputs})]
     for block in {id(block): block for block in _blocks(spec.graph)}.values():
         found += _values(block.body, {name.text for name in block.outputs})
@@ -35,7 +35,7 @@ def _blocks(entries: Iterable[Entry]) -> Iterator[Block]:
 
 
 def _values(entries: tuple[Entry, ...], outputs: set[str]) -> Iterator[Diagnostic]:
-    """The names of one scope that are defined there and never read."""
+    """Warnings about names that one scope defines and never reads."""
     in_expressions = {name for expression in expressions(entries) for name, _ in names(expression)}  # as in 'width(v)'
     read = outputs.union(*map(reads, entries), in_expressions)
     for name, span, unnamed in _definitions(entries):
@@ -48,7 +48,7 @@ def _values(entries: tuple[Entry, ...], outputs: set[str]) -> Iterator[Diagnosti
 
 
 def _definitions(entries: Iterable[Entry]) -> Iterator[tuple[str, Span, bool]]:
-    """Each name under ``to``; and the path of each operator without one, whose last item is True."""
+    """(name, span, False) for each name under ``to``, (path, span, True) for operators without ``to``."""
     for entry in entries:
         if isinstance(entry, OperatorEntry):
             to, more = entry.fields.get("to") or (), entry.fields.get("add_to")
@@ -74,7 +74,7 @@ def _sizes(spec: Spec) -> Iterator[Diagnostic]:
 
 
 def headers(spec: Spec) -> Iterator[Expression]:
-    """The expressions of a spec outside of its graph."""
+    """All expressions of a spec outside its graph."""
     yield from (formula for size in spec.sizes for formula in (size.default, size.null) if formula is not None)
     yield from (expression for _, expression in (*spec.derived, *spec.requires, *spec.expected))
     for stream in spec.streams:
@@ -84,7 +84,7 @@ def headers(spec: Spec) -> Iterator[Expression]:
 
 
 def expressions(entries: Iterable[Entry]) -> Iterator[Expression]:
-    """Every expression in some entries and in the blocks that they call."""
+    """All expressions in ``entries`` and in the blocks that they call."""
     for entry in entries:
         if isinstance(entry, OperatorEntry):
             yield from _inside((entry.path, *entry.fields.values()))

@@ -1,6 +1,6 @@
-"""``variants``: the structures of published models, each given by the config fields that differ from the defaults.
+"""Reads ``variants``: structures of published models, each given by the config fields that differ from the defaults.
 
-A field that a variant leaves out has its default, as in a config. Values are those of a config, not expressions.
+A field that a variant omits has its default, as in a config. Values are config values, not expressions.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from symflops.read.yaml_nodes import Node, Scalar
 from symflops.support.findings import Diagnostic, SpecError, did_you_mean
 
 DEFAULT, DERIVED = "default", "derived"
-"""The names of two structures in an estimate: that of the defaults, and one derived on request for a config."""
+"""Names of structures in an estimate: of the defaults, and of one derived on request for a config."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 COUNTED = ("number", "entries", "position", "rational")
 """The kinds of sizes that stay symbols in a graph, unless its structure depends on their value."""
 
 
 def read_variants(node: Node | None, sizes: Sequence[SizeSpec], shapes: Shapes) -> tuple[VariantSpec, ...]:
-    """The variants of a spec with ``sizes``."""
+    """Read the variants of a spec with ``sizes``."""
     found = []
     for key, value in shapes.mapping(node, "'variants'"):
         if not VARIANT.match(key.text) or key.text in (DEFAULT, DERIVED):
@@ -49,7 +49,7 @@ def read_variants(node: Node | None, sizes: Sequence[SizeSpec], shapes: Shapes) 
 
 
 def read_size(key: Scalar, node: Node, sizes: Sequence[SizeSpec], shapes: Shapes) -> tuple[Name, Any] | None:
-    """One field of a variant: the size that is read from it, and its value; None after reporting an unknown field."""
+    """Read a variant's field as (size, value); None after reporting an unknown field."""
     size = next((size for size in sizes if key.text in size.keys), None)
     if size is None:
         fields = [field for known_size in sizes for field in known_size.keys]
@@ -73,7 +73,7 @@ def read_size(key: Scalar, node: Node, sizes: Sequence[SizeSpec], shapes: Shapes
 
 
 def compare(variants: Sequence[VariantSpec], sizes: Sequence[SizeSpec], shapes: Shapes) -> None:
-    """Report variants with the same structure as the defaults or as another variant."""
+    """Report variants whose sizes equal the defaults or another variant."""
     letters = sorted({name.text for variant in variants for name, _ in variant.sizes})
     seen = {values_of(letters, sizes, {}): "the defaults"}
     for variant in variants:
@@ -85,7 +85,7 @@ def compare(variants: Sequence[VariantSpec], sizes: Sequence[SizeSpec], shapes: 
 
 
 def values_of(letters: Sequence[str], sizes: Sequence[SizeSpec], config: Mapping[str, Any]) -> tuple[str, ...]:
-    """The values of some sizes in a config, as texts; empty for a default that needs fields the config lacks."""
+    """Values of sizes ``letters`` in a config, as texts; empty if a default needs missing fields."""
     found = []
     for letter in letters:
         try:
@@ -96,12 +96,12 @@ def values_of(letters: Sequence[str], sizes: Sequence[SizeSpec], config: Mapping
 
 
 def config_of(variant: VariantSpec, sizes: Sequence[SizeSpec]) -> dict[str, Any]:
-    """The part of a config that a variant fixes."""
+    """The config fields that a variant sets, as a nested dict."""
     return config_with(sizes, {name.text: value for name, value in variant.sizes})
 
 
 def config_with(sizes: Sequence[SizeSpec], values: Mapping[str, Any], more: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
-    """A config with ``values`` of sizes by letter, and ``more`` fields."""
+    """Build a config from ``values`` of sizes by letter and ``more`` top-level fields."""
     keys = {size.name.text: size.keys[0] for size in sizes}
     config: dict[str, Any] = dict(more)
     for letter, value in values.items():
@@ -110,20 +110,20 @@ def config_with(sizes: Sequence[SizeSpec], values: Mapping[str, Any], more: Mapp
 
 
 def structure_name(spec: Spec, fixed: Sequence[tuple[str, object]]) -> str:
-    """The name of the structure with these values of sizes: that of the defaults, of a variant, else ``DERIVED``."""
+    """The name of the structure with sizes ``fixed``: ``DEFAULT``, a variant's name, else ``DERIVED``."""
     named = {DEFAULT: {}, **{variant.name.text: config_of(variant, spec.sizes) for variant in spec.variants}}
     letters, values = [letter for letter, _ in fixed], tuple(repr(value) for _, value in fixed)
     return next((name for name, config in named.items() if values_of(letters, spec.sizes, config) == values), DERIVED)
 
 
 def fixed_by(variant: VariantSpec, sizes: Sequence[SizeSpec]) -> dict[str, Any]:
-    """The sizes that a variant fixes before building: its settings. Numbers are fixed only if the structure needs them."""
+    """Settings that a variant fixes before building; numbers are fixed later if the structure needs them."""
     counted = {size.name.text for size in sizes if size.kind in COUNTED and not size.optional}
     return {name.text: value for name, value in variant.sizes if name.text not in counted}
 
 
 def needless_sizes(variant: VariantSpec, fixed: Sequence[tuple[str, object]]) -> list[Diagnostic]:
-    """A finding for each size of a variant that its structure does not depend on; ``fixed`` are those it does."""
+    """A finding for each size of a variant that is not in ``fixed``, the sizes its structure depends on."""
     needed = dict(fixed)
     names = [name for name, _ in variant.sizes if name.text not in needed]
     hint = "leave it out: the estimator is of all its values"
@@ -131,7 +131,7 @@ def needless_sizes(variant: VariantSpec, fixed: Sequence[tuple[str, object]]) ->
 
 
 def read_for(sizes: Sequence[SizeSpec], wanted: str) -> set[str]:
-    """The letters of the sizes that the default of ``wanted`` may read, and its own."""
+    """``wanted`` and the letters of all sizes that its default reads, directly or indirectly."""
     found = {wanted}
     for size in reversed(sizes):
         if size.name.text in found:
@@ -140,7 +140,7 @@ def read_for(sizes: Sequence[SizeSpec], wanted: str) -> set[str]:
 
 
 def value_in(sizes: Sequence[SizeSpec], wanted: str, config: Mapping[str, Any], reading: Mapping[str, Any] = NOTHING) -> Any:
-    """The value of the size ``wanted`` in a config, or its default, which may depend on the sizes above it.
+    """The value of the size ``wanted`` in a config, else its default, which may depend on earlier sizes.
 
     ``reading`` holds facts about how the class reads the config.
 

@@ -1,10 +1,10 @@
-"""YAML as frozen nodes that know their place, read from an event stream.
+"""Parses YAML into frozen nodes with source locations, from an event stream.
 
 Events keep the text and columns of every scalar, convert nothing by YAML's own rules, and let depth and size be bounded while
 reading. Anchors, aliases, tags and second documents are refused: no spec needs them, and they turn small files into large ones.
 
-Where PyYAML has libyaml the stream is its own, and ruamel.yaml's, which is slower, for whatever libyaml does not read without a
-finding: all messages and places are those of ruamel.yaml.
+PyYAML's libyaml parses first if it is available. If it reports an error or could differ, ruamel.yaml, which is slower, parses
+again, so all messages and locations come from ruamel.yaml.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ SYNTAX = (
     ("cannot start any token", "a text that begins with this needs quotes"),
     ("found unexpected end of stream", "a quote is not closed"),
 )
-"""The likely cause, by words of ruamel.yaml's own message."""
+"""Hints about the likely cause, by part of ruamel.yaml's message."""
 
 OTHERWISE = frozenset("?\t\r\x85\u2028\u2029\ufeff")
-"""Characters that libyaml and ruamel.yaml take for keys, spaces and ends of lines in different places."""
+"""Characters that libyaml and ruamel.yaml may parse differently, as keys, spaces or line ends."""
 
 
 Extent = tuple[int, int]
@@ -42,7 +42,7 @@ Extent = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A piece of text; ``plain`` if it was written without quotes. ``extent`` is its place among the source's characters."""
+    """A text value; ``plain`` if unquoted; ``extent`` is its (start, end) offset in the source."""
 
     text: str
     span: Span
@@ -61,7 +61,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Keys and values in the order written; keys are unique."""
+    """(key, value) pairs in source order; keys are unique."""
 
     entries: tuple[tuple[Scalar, Node], ...]
     span: Span
@@ -97,10 +97,10 @@ def read_yaml(source: Source, report: Reporter | None = None) -> Node:
 
 @lru_cache(maxsize=256)
 def _document(source: Source) -> tuple[Node, tuple[Diagnostic, ...]]:
-    """The document, and the findings about repeated keys; blocks and bases are read by many specs, and parsed once.
+    """Parse ``source`` into the document and findings about repeated keys; cached for shared blocks.
 
     Raises:
-        SpecError: as :func:`read_yaml` says.
+        SpecError: as :func:`read_yaml`.
     """
     if len(source.text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         _fail("file-too-large", f"a spec has at most {MAX_BYTES:,} bytes", _start(source), BLOCKS)
@@ -127,7 +127,7 @@ def _document(source: Source) -> tuple[Node, tuple[Diagnostic, ...]]:
 
 
 def _by_libyaml(source: Source) -> Node | None:
-    """The document as libyaml reads it; None without libyaml, and if there is anything to say about it."""
+    """Parse with libyaml; None if it is not installed, finds an error, or may differ from ruamel.yaml."""
     text = source.text
     if not text.endswith("\n") or not OTHERWISE.isdisjoint(text):
         return None
@@ -147,7 +147,7 @@ def _by_libyaml(source: Source) -> Node | None:
 
 
 def _syntax(error: Any, reader: _Reader) -> tuple[str, Span, str, tuple[Label, ...]]:
-    """The message, place, hint and further places of a syntax error found by ruamel.yaml."""
+    """Convert a syntax error of ruamel.yaml to (message, span, hint, further labels)."""
     mark, problem = error.problem_mark or error.context_mark, _as_message(error.problem or str(error.context))
     span = reader.span(mark, mark) if mark is not None else _start(reader.source)
     hints = (text for words, text in SYNTAX if words in problem)
@@ -189,20 +189,20 @@ def _tabs(source: Source) -> list[Span]:
 
 
 class _Reader:
-    """Turns events into nodes with an explicit stack, so that we bound the depth and not Python's recursion limit."""
+    """Builds nodes from events with an explicit stack: ``MAX_DEPTH`` limits the depth, not recursion."""
 
     def __init__(self, source: Source, report: Reporter) -> None:
         self.source = source
         self.report = report
         self.count = 0
-        self.odd = False  # whether parsers may differ: an empty item or document, a text in a block, a tag, a written end
+        self.odd = False  # whether parsers may differ: empty item or document, block scalar, tag, explicit end
 
     def span(self, start: Any, end: Any) -> Span:
         last = end.column + 1 if end.line == start.line else len(self.source.line(start.line + 1)) + 1
         return Span(self.source, start.line + 1, start.column + 1, max(last, start.column + 2))
 
     def document(self, parsed: Iterable[Any]) -> Node:
-        """The document that the events ``parsed`` make; ruamel.yaml and PyYAML give them the same names."""
+        """Build the document from ``parsed`` events, whose class names agree between ruamel.yaml and PyYAML."""
         stack: list[tuple[Any, list[Node]]] = []
         root: Node | None = None
         for event in self.events(parsed):
@@ -248,7 +248,7 @@ class _Reader:
                 self.report.error("duplicate-key", f"key '{key.text}' stands twice", key.span, hint, also=also)
                 continue
             seen[key.text] = key
-            if _is_empty(value):  # the event of an empty value has a later place
+            if _is_empty(value):  # an empty value's event has a later location
                 value = Scalar("", key.span, extent=key.extent)
             entries.append((key, value))
         return Mapping(tuple(entries), span, extent)

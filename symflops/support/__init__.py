@@ -1,4 +1,4 @@
-"""Findings about what a user wrote, the exceptions that carry them, files, digests and worker processes.
+"""Diagnostics for user input, their exceptions, file access, digests and worker processes.
 
-Nothing here knows specs, models or formulas, or imports from the rest of the package.
+Nothing in this folder depends on specs, models or formulas, or imports from the rest of the package.
 """

@@ -1,4 +1,4 @@
-"""Digests of texts and of the package itself, which generated files and caches are compared by."""
+"""Digests of texts and of the package itself, to detect outdated generated files and caches."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ DATA = ("*.py", "*.jinja", "*.yaml", "*.json")
 
 
 def digest(text: str | bytes) -> str:
-    """The sha256 of a text, in hexadecimal."""
+    """The sha256 of ``text`` in hexadecimal."""
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
 @cache
 def package_digest() -> str:
-    """One digest of the package's code, templates and data, without the specs and the modules generated from them."""
+    """Digest of the package's code, templates and data, without specs and generated modules."""
     total = hashlib.sha256()
     for pattern in DATA:
         for path in sorted(PACKAGE.rglob(pattern)):
@@ -31,7 +31,7 @@ def package_digest() -> str:
 
 @cache
 def sympy_release() -> str:
-    """The file in which the installed sympy says its version, which is not imported; empty without one."""
+    """The content of sympy's ``release.py``, read without importing sympy; empty if not installed."""
     found = find_spec("sympy")
     path = Path(found.origin).with_name("release.py") if found and found.origin else None
     return read_text(path) if path and path.is_file() else ""

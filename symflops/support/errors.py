@@ -1,4 +1,4 @@
-"""Exceptions for mistakes of a user; light to import, for commands that answer at once."""
+"""Exceptions for mistakes of a user, and safe display of their text; light to import, for quick commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class SymflopsError(Exception):
-    """A request that cannot be carried out; the message says what and why, ``exit_code`` is that of the command line."""
+    """A request that cannot be carried out: a message for the user, and the command's ``exit_code``."""
 
     exit_code = 2
 
@@ -17,13 +17,13 @@ class SymflopsError(Exception):
 
 
 KEPT = "\t\u00a0\u2009\u202f"
-"""Characters that are shown as they are, though they are not printable to Python: a tab, and spaces that do not break."""
+"""Characters displayed unescaped though Python calls them unprintable: a tab and special spaces."""
 LONGEST_LINE = 1_200
-"""Of a longer line of a message, its beginning and its end are shown."""
+"""Characters per line of a message; longer lines lose their middle."""
 
 
 def shown(text: str, most: int = LONGEST_LINE) -> str:
-    r"""Text with words of a user in it, as it is shown: control characters as escapes, and long lines without their middle.
+    r"""Make user input safe to display: escape control characters, cut the middle of long lines.
 
     >>> shown("a key \x1b[31m of a config")
     'a key \\x1b[31m of a config'
@@ -35,7 +35,7 @@ def shown(text: str, most: int = LONGEST_LINE) -> str:
 
 
 def cut(line: str, most: int) -> str:
-    """A line of at most ``most`` characters, with how many were left out of its middle."""
+    """Shorten a line to about ``most`` characters; a note in the middle counts the characters removed."""
     if len(line) <= most:
         return line
     ending = most // 3
@@ -44,7 +44,7 @@ def cut(line: str, most: int) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Text in which control characters, and others that a terminal obeys, are written as Python writes them.
+    r"""Escape control characters, and others that a terminal interprets, in Python's notation.
 
     >>> escaped("\x1b]0;title\x07 \u202e\ud800 é 文")
     '\\x1b]0;title\\x07 \\u202e\\ud800 é 文'
@@ -55,7 +55,7 @@ def escaped(text: str) -> str:
 
 
 LONGEST, MOST_KNOWN = 200, 1_000
-"""Above so many characters, or so many names, nobody looks for similar ones: it takes too long."""
+"""Limits on characters and on names for similarity search, which would take too long."""
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
@@ -68,12 +68,12 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
 
 
 def close_to(name: str, known: Sequence[str], most: int, cutoff: float) -> list[str]:
-    """Those of ``known`` that are as alike to ``name`` as ``cutoff``, as :mod:`difflib` measures it, the nearest first."""
+    """Up to ``most`` of ``known`` with :mod:`difflib` similarity to ``name`` >= ``cutoff``, nearest first."""
     import difflib
 
     return difflib.get_close_matches(name, known, n=most, cutoff=cutoff) if len(name) <= LONGEST else []
 
 
 def _shared(one: str, other: str) -> int:
-    """How many letters two names begin with alike."""
+    """Length of the common prefix of two names."""
     return next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

@@ -1,4 +1,4 @@
-"""Atomic writes: a file is written whole or not at all."""
+"""Atomic writes, which write a whole file or nothing, and folder locks."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ LOCK = ".lock"
 
 
 def holds(path: Path, data: bytes) -> bool:
-    """Whether there is a file with this content; one of another size is not read."""
+    """Whether the file exists with exactly this content; the size is compared first."""
     return path.is_file() and path.stat().st_size == len(data) and read_bytes(path, len(data)) == data
 
 
 def write(path: Path, text: str | bytes) -> bool:
-    """Write ``text`` to ``path`` unless the file has it already; a reader sees the old file or the new one, never a part.
+    """Write ``text`` to ``path`` atomically, unless the file already has this content.
 
     Returns:
-        Whether anything was written.
+        Whether the file was written.
 
     Raises:
-        OSError: the folder cannot be written, or has no room; with ``path`` as the name of the file.
+        OSError: the folder cannot be written, or the disk is full; the error names ``path``.
     """
     data = text.encode("utf-8") if isinstance(text, str) else text
     if holds(path, data):
@@ -38,7 +38,7 @@ def write(path: Path, text: str | bytes) -> bool:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Write a file beside ``path``, then put it in its place."""
+    """Write ``data`` to a temporary file in the same folder, then rename it to ``path``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
@@ -55,13 +55,13 @@ def replace(path: Path, data: bytes) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of ``folder`` against other processes; a process that ends, however it does, lets go of it.
+    """Context manager: an exclusive lock on ``folder`` across processes, released when the process ends.
 
     Raises:
         OSError: the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # a link is followed to nowhere
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # do not follow a symbolic link
     with os.fdopen(os.open(folder / LOCK, flags, 0o644), "r+b") as file:
         if os.name == "nt":
             import msvcrt

@@ -1,7 +1,7 @@
-"""Findings about a file that a user wrote: a place, a code, a message and a hint.
+"""Diagnostics about a user's file: a place, a code, a message and a hint.
 
-A stage collects every problem of a file in a :class:`Reporter` and stops once, so that one run shows an author all of them.
-A finding is an object; ``render`` decides how it looks.
+A stage collects every problem of a file in a :class:`Reporter` and stops once, so that one run reports all problems.
+A finding is an object; ``render`` formats it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 from symflops.support.errors import SymflopsError, did_you_mean
 
 COLOURS = {"error": "31", "warning": "33"}  # of a terminal, by severity
-PARTS = {"bold": "1", "frame": "1;34"}  # the message; line numbers, bars and the marks of other places
+PARTS = {"bold": "1", "frame": "1;34"}  # the message; line numbers, bars and secondary marks
 LONGEST_LINE, LEAD = 400, 60
-"""Of a longer line so many characters are shown, from so many before the first mark on."""
+"""Characters of a source line in an excerpt, and how many of these precede the first mark."""
 Paint = Callable[[str, str], str]  # a part (``head``, ``bold`` or ``frame``) and its text -> the text in its colour
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text that a user wrote, and its name in messages."""
+    """A text written by a user, and its name in messages."""
 
     path: str
     text: str = field(repr=False)
@@ -29,7 +29,7 @@ class Source:
 
     @property
     def shown(self) -> str:
-        """A path that opens from the working directory: its name in messages, or the file that was read."""
+        """A path that can be opened from the working directory: ``path``, else that of ``file``."""
         from pathlib import Path
 
         if not self.file or Path(self.path).exists():
@@ -65,7 +65,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A further place of a finding, with a text about it."""
+    """A secondary place of a finding, with a text about it."""
 
     span: Span
     text: str
@@ -73,11 +73,11 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding.
+    """One finding: an error or a warning about a place in a file.
 
-    ``code`` names its kind (:mod:`symflops.support.codes` has the meanings). ``message`` states the fact and ``hint`` alone
-    proposes a fix. ``label`` is the text at ``span``, ``also`` are other places that explain it (the other side of a mismatch),
-    ``note`` is a fact without a place.
+    ``code`` names its kind (:mod:`symflops.support.codes` has the meanings). ``message`` states the fact; ``hint`` alone
+    proposes a fix. ``label`` is the text at ``span``, ``also`` are other places that explain it (the other side of a
+    mismatch), ``note`` is a fact without a place.
     """
 
     code: str
@@ -90,7 +90,7 @@ class Diagnostic:
     note: str = ""
 
     def render(self, colour: bool = False) -> str:
-        """The finding as a person reads it in a terminal."""
+        """The finding as text for a terminal, with excerpts of the source."""
         paint = painter(self.severity, colour)
         head = f"{paint('head', f'{self.severity}[{self.code}]')}: {paint('bold', self.message)}"
         span = self.span
@@ -111,7 +111,7 @@ class Diagnostic:
 
 
 def excerpt(labels: Sequence[Label], primary: Span, gap: str, paint: Paint) -> list[str]:
-    """The lines of one file with marks under them: ``^`` at the finding, ``-`` at its other places."""
+    """Source lines of one file with marks below: ``^`` at the finding, ``-`` at secondary places."""
     bar = paint("frame", "|")
     lines = [f"{gap} {bar}"]
     last = 0
@@ -132,7 +132,7 @@ def excerpt(labels: Sequence[Label], primary: Span, gap: str, paint: Paint) -> l
 
 
 def window(source: str, column: int) -> tuple[str, int]:
-    """The part of a long line from shortly before ``column`` on, and by how much columns are smaller in it."""
+    """(excerpt of a long line that starts shortly before ``column``, shift to subtract from its columns)."""
     if len(source) <= LONGEST_LINE:
         return source, 0
     start = max(0, column - LEAD)
@@ -141,13 +141,13 @@ def window(source: str, column: int) -> tuple[str, int]:
 
 
 def painter(severity: str, colour: bool) -> Paint:
-    """A function that gives a text the colour of its part; with ``colour`` off, it leaves the text as it is."""
+    """A function ``(part, text) -> text`` that adds terminal colours if ``colour``."""
     parts = {**PARTS, "head": f"1;{COLOURS.get(severity, '36')}"}
     return lambda part, text: f"\x1b[{parts[part]}m{text}\x1b[0m" if colour else text
 
 
 def caret(source: str, span: Span, mark: str = "^") -> str:
-    """The line of marks under ``span``; it keeps the tabs of the source line, so that the marks line up."""
+    """The line of marks under ``span``; tabs of the source line are kept for alignment."""
     before = "".join("\t" if char == "\t" else " " for char in source[: span.column - 1])
     return before + " " * (span.column - 1 - len(before)) + mark * max(1, span.end - span.column)
 
@@ -170,14 +170,14 @@ MOST_FINDINGS = 300
 
 
 class Reporter:
-    """Collects the findings of one stage; :meth:`check` raises if there is an error among them."""
+    """Collects the findings of one stage; :meth:`check` raises if any is an error."""
 
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
         self._seen: set[tuple[str, str, str, int, int]] = set()
 
     def add(self, diagnostic: Diagnostic) -> None:
-        """Keep a finding once, so that a block called twice reports its mistake a single time."""
+        """Add a finding unless an equal one exists, so that a block called twice reports a mistake once."""
         key = (diagnostic.code, diagnostic.message, *_place(diagnostic))
         if key not in self._seen:
             self._seen.add(key)
@@ -194,7 +194,7 @@ class Reporter:
 
     @property
     def full(self) -> bool:
-        """Whether the findings are more than anybody reads at once: each further one takes time to explain."""
+        """Whether the limit of findings is reached, so that a stage may stop collecting."""
         return len(self.diagnostics) >= MOST_FINDINGS
 
     @property
@@ -214,7 +214,7 @@ class Reporter:
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Findings in the order of the file."""
+    """Findings sorted by file, line and column."""
     return sorted(diagnostics, key=_place)
 
 

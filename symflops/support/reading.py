@@ -1,6 +1,6 @@
-"""Bounded reads: whatever a path or a text is, reading it ends, with data of a bounded size and depth.
+"""Bounded reads: reading any path or text terminates, with data of bounded size and depth.
 
-Imports neither pathlib nor typing, since commands that answer at once read through it.
+Imports neither pathlib nor typing, to keep quick commands fast.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 MOST_BYTES = 32 * 2**20
 MOST_DEPTH = 64
 PIECE = 2**20
-"""What a file may hold, and how deep lists and mappings in it may nest."""
+"""Limits: bytes per file, nesting depth of lists and mappings, bytes per read."""
 PATIENCE = 5.0
-"""Seconds in which another process writes to a pipe."""
+"""Seconds to wait for data from a pipe."""
 
 
 def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
-    """The contents of a file.
+    """The bytes of a file.
 
     Raises:
         SymflopsError: the file cannot be read, or holds more than ``most`` bytes.
@@ -34,7 +34,7 @@ def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
             pieces, left = [], most + 1
             regular = is_regular(file.fileno())
             while left and (regular or has_data(file.fileno())):
-                piece = file.read1(min(left, PIECE))  # one large read takes its memory whatever the file has
+                piece = file.read1(min(left, PIECE))  # one large read would allocate the full amount for any file
                 if not piece:
                     break
                 pieces.append(piece)
@@ -47,10 +47,10 @@ def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
 
 
 def opened(path: str, flags: int) -> int:
-    """Open a file to read; of a pipe, wait until there is something in it.
+    """Open a file for reading and return its descriptor; for a pipe, wait until it has data.
 
     Raises:
-        OSError: it cannot be opened, or nothing comes.
+        OSError: it cannot be opened, or no data arrives.
     """
     import os
 
@@ -65,17 +65,17 @@ def opened(path: str, flags: int) -> int:
 
 
 def is_regular(file: int) -> bool:
-    """Whether an open file is one on a disk, or a folder: reading it does not wait for another process."""
+    """Whether an open file is a regular file or a folder, so that reading never blocks on another process."""
     import os
 
     return os.name == "nt" or os.fstat(file).st_mode & 0o170000 in (0o100000, 0o040000)
 
 
 def has_data(file: int) -> bool:
-    """Wait until a pipe, or another device, has data or has ended.
+    """Wait until a pipe or device has data or has ended; always True.
 
     Raises:
-        TimeoutError: neither within some seconds.
+        TimeoutError: neither happens within ``PATIENCE`` seconds.
     """
     import select
 
@@ -85,13 +85,13 @@ def has_data(file: int) -> bool:
 
 
 def what_counts(page: bytes) -> bytes:
-    """The page of a convention up to its last field, the version that it reproduces, on which no figure depends."""
+    """The text of a convention without its last field ``reproduces``, which changes no figures."""
     rules, field, _ = page.partition(b"\nreproduces:")
     return rules + b"\n" if field else page
 
 
 def read_lines(path: str | os.PathLike[str], most: int, longest: int = PIECE) -> Iterator[str]:
-    """The lines of a file of UTF-8, with their ends, one at a time.
+    """Iterate over the lines of a UTF-8 file, line ends included.
 
     Raises:
         SymflopsError: as :func:`read_text`; or a line has more than ``longest`` characters.
@@ -110,7 +110,7 @@ def read_lines(path: str | os.PathLike[str], most: int, longest: int = PIECE) ->
 
 
 def read_text(path: str | os.PathLike[str], most: int = MOST_BYTES) -> str:
-    """The text of a file of UTF-8, without a byte order mark.
+    """The text of a UTF-8 file, without a byte order mark.
 
     Raises:
         SymflopsError: as :func:`read_bytes`; or it is not UTF-8.
@@ -125,16 +125,16 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     """The JSON value of a file.
 
     Raises:
-        SymflopsError: as :func:`read_text`; or it is not JSON, nests too deep, or says a key twice.
+        SymflopsError: as :func:`read_text`; or it is not JSON, nests too deep, or repeats a key.
     """
     return parse_json(read_text(path), str(path))
 
 
 def parse_json(text: str, label: str) -> Any:
-    """The value of a JSON text; ``label`` says in messages what it is.
+    """The value of a JSON text; ``label`` names the text in messages.
 
     Raises:
-        SymflopsError: it is not JSON, nests too deep, or says a key twice.
+        SymflopsError: it is not JSON, nests too deep, or repeats a key.
     """
     try:
         value = json.loads(text, object_pairs_hook=_unique)
@@ -149,7 +149,7 @@ def parse_json(text: str, label: str) -> Any:
 
 
 def read_own(path: str | os.PathLike[str], shape: Any) -> Any:
-    """The JSON object of a file that symflops itself wrote; empty if it is missing, damaged or not of ``shape``."""
+    """The JSON object of a file written by symflops; empty if missing, damaged or not of ``shape``."""
     try:
         found = read_json(path)
     except SymflopsError:
@@ -158,9 +158,9 @@ def read_own(path: str | os.PathLike[str], shape: Any) -> Any:
 
 
 def fits(value: Any, shape: Any) -> bool:
-    """Whether a JSON value has a shape: a type, a list with the shape of its items, or a mapping with those of its keys.
+    """Whether a JSON value has a shape: a type, ``[shape of items]``, or a mapping from keys to shapes.
 
-    The key ``...`` stands for all keys that the shape does not name.
+    The key ``...`` covers all keys that the shape does not name.
 
     >>> fits({"a": [1], "b": {}}, {"a": [int], ...: dict}), fits({"a": ["x"]}, {"a": [int]})
     (True, False)
@@ -175,7 +175,7 @@ def fits(value: Any, shape: Any) -> bool:
 
 
 def depth(value: Any) -> int:
-    """How deep lists and mappings nest in a value."""
+    """Nesting depth of lists and mappings in a JSON value; 1 for a scalar."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return 1 + max((depth(item) for item in inner if isinstance(item, (dict, list))), default=0)
 

@@ -1,7 +1,7 @@
-"""Map a function over many items, in several processes.
+"""Maps a function over many items in several processes.
 
-A worker is ``python -I`` on this file. :mod:`multiprocessing` would start ``python -c``, which looks for modules in the current
-folder first: a ``pickle.py`` there, in a stranger's folder, would run.
+A worker is ``python -I`` on this file. :mod:`multiprocessing` would start ``python -c``, which imports from the current folder
+first: a ``pickle.py`` in a stranger's folder would run.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
-MANY, WORKERS = 16, 8  # from how many items on several processes pay off; the most processes
+MANY, WORKERS = 16, 8  # least items for which processes pay off; most processes
 
 
 def mapped(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-    """``function`` of each of ``items``, in their order; ``MANY`` items or more are spread over processes."""
+    """Yield ``function(item)`` for each item in order; with ``MANY`` items or more, in parallel processes."""
     count = min(os.cpu_count() or 1, WORKERS)
     if len(items) < MANY or count == 1:
         yield from map(function, items)
@@ -52,7 +52,7 @@ def mapped(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
 
 
 class _Worker:
-    """A process that applies one function to the items that it is sent."""
+    """A child process that applies one function to items sent to it."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         command = [sys.executable, "-I", str(Path(__file__).resolve())]
@@ -66,7 +66,7 @@ class _Worker:
         self.process.stdin.flush()
 
     def applied(self, item: Any) -> Any:
-        """The function's result for ``item``; what it raises there is raised here."""
+        """The function's result for ``item``; an exception in the worker is raised again."""
         assert self.process.stdout is not None
         try:
             self.send(item)
@@ -78,22 +78,22 @@ class _Worker:
         return value
 
     def end(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process and wait for its end."""
         self.process.kill()
         self.process.wait()
 
 
 def import_path() -> list[str]:
-    """Where a worker looks for modules: where this process does, without the current folder unless it is named."""
+    """``sys.path`` for a worker: that of this process, without the entry for the current folder."""
     return [*filter(None, sys.path), str(Path(__file__).resolve().parents[2])]
 
 
 def work() -> None:
-    """The life of a worker: an import path, a function, then items until there are no more."""
+    """Main loop of a worker: read an import path and a function, then apply it to items until EOF."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    gc.set_threshold(100_000, 20, 20)  # expressions are kept, and to look for garbage among them takes a sixth of the time
+    gc.set_threshold(100_000, 20, 20)  # expressions stay alive; frequent collection takes a sixth of the time
     given, taken = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what is printed goes to standard error
+    os.dup2(2, 1)  # prints go to standard error
     sys.path[:] = pickle.load(given)
     function = pickle.load(given)
     while True:

@@ -1,1 +1,1 @@
-"""Training: a meter of steps, modules as they train, the frameworks that call both, and the peak rates of devices."""
+"""Training: MFU meters, introspection of live modules, framework adapters, and peak rates of devices."""

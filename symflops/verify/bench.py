@@ -28,12 +28,12 @@ NAMES = ("base", "A", "B")
 
 
 MOST_GROUPS = 12
-"""Groups that are tried alone, to find one that differs."""
+"""How many recomputed groups are tried alone, to find one that differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What trains and is frozen (patterns over parameter names, adapters included), linears with an adapter, recomputation."""
+    """Trained and frozen parameters (patterns over names), linears with an adapter, and recomputation."""
 
     train: tuple[str, ...] = ()
     freeze: tuple[str, ...] = ()
@@ -43,10 +43,10 @@ class Choice:
 
 
 class Bench:
-    """One real model of a spec, on which any number of choices are measured.
+    """Real model of a spec, on which any number of choices can be measured.
 
     Attributes:
-        idle: The modules that the last choice recomputes and that the model never calls, as a list that it goes through itself.
+        idle: Modules that the last choice recomputes but the model never calls, such as a list that it iterates over.
     """
 
     def __init__(self, model: Model, case: LiveCase) -> None:
@@ -63,7 +63,7 @@ class Bench:
 
     @contextmanager
     def recomputed(self, recompute: Recompute | None) -> Iterator[None]:
-        """Let PyTorch recompute the groups of modules inside the context."""
+        """Checkpoint the modules of ``recompute`` inside the context, so that PyTorch recomputes them."""
         checkpoint = needed("torch.utils.checkpoint")
         modules = {name: module for name, module in self.real.named_modules() if name}
         chosen = {name: modules[name] for name in outermost(modules, recompute.groups)} if recompute else {}
@@ -80,7 +80,7 @@ class Bench:
             self.idle = tuple(waiting)
 
     def measured(self, choice: Choice) -> tuple[int, int, int]:
-        """Trainable elements, forward and backward FLOPs of the real model."""
+        """Measure trainable elements, forward and backward FLOPs of the real model under ``choice``."""
         with adapted(self.real, choice.targets, choice.rank) as adapters, self.recomputed(choice.recompute):
             trainable = 0
             for name, tensor in self.real.named_parameters():
@@ -96,7 +96,7 @@ class Bench:
 
 
 def derived(program: Program, config: Mapping[str, Any], batch: Mapping[str, Any]) -> tuple[int, int, int]:
-    """The figures of :meth:`Bench.measured`, derived, of the first regime of ``program`` under the convention ``torch``."""
+    """Derive the figures of :meth:`Bench.measured` for the first regime, under convention ``torch``."""
     estimator = InterpretedEstimator(program, config, regime=program.regimes[0].name, convention="torch")
     moments = estimator.moments(**batch)
     backward = estimator.backward(moments) + estimator.recomputed(moments)
@@ -105,7 +105,7 @@ def derived(program: Program, config: Mapping[str, Any], batch: Mapping[str, Any
 
 @contextmanager
 def adapted(real: Any, targets: Sequence[str], rank: int) -> Iterator[set[str]]:
-    """Put adapters on the linears at ``targets`` inside the context; the names of the adapters' weights."""
+    """Put adapters on the linears at ``targets`` inside the context; yield the names of their weights."""
     before = {target: real.get_submodule(target) for target in targets}
     try:
         for target, module in before.items():
@@ -122,7 +122,7 @@ def adapter_weights(targets: Sequence[str]) -> set[str]:
 
 
 def lora(base: Any, rank: int) -> Any:
-    """A linear with a low-rank adapter beside it: ``x.base``, ``x.A`` and ``x.B``."""
+    """Wrap a linear with a low-rank adapter: submodules ``base``, ``A`` and ``B``."""
     torch = needed("torch")
 
     class Lora(torch.nn.Module):  # type: ignore[misc, name-defined]
@@ -152,7 +152,7 @@ def lora(base: Any, rank: int) -> Any:
 def _checkpointed(
     checkpoint: Callable[..., Any], forward: Callable[..., Any], reentrant: bool, called: Callable[[], object]
 ) -> Callable[..., Any]:
-    """``forward``, recomputed in the backward pass; it says when it is ``called``.
+    """Wrap ``forward`` so that the backward pass recomputes it; each run invokes ``called``.
 
     Every argument is passed through the checkpoint, as a reentrant one requires. Caches are replaced by None, because a
     function that runs twice must not write to one.
@@ -172,16 +172,16 @@ def _checkpointed(
 
 
 def _is_cache(value: Any) -> bool:
-    """Whether ``value`` is a cache of keys and values, by whatever name it is passed (``past_key_values``, ``layer_past``)."""
+    """Whether ``value`` is a key-value cache, judged by its class: argument names differ between models."""
     return type(value).__name__.endswith("Cache")
 
 
 @dataclass(frozen=True, slots=True)
 class RegimeReport:
-    """The real model and the spec compared on one case under a regime: trainable elements, and FLOPs of both passes.
+    """Comparison of real model and spec on one case under a regime: trainable elements, FLOPs by pass.
 
     The backward pass includes recomputed work, as in PyTorch's counter. ``idle`` are modules to recompute that the real model
-    never calls; ``group`` is one that differs if it alone is recomputed, and by how many FLOPs.
+    never calls; ``group`` names a module that differs if only it is recomputed, with the difference in FLOPs.
     """
 
     case: str
@@ -198,7 +198,7 @@ class RegimeReport:
         return self.trainable.equal and self.forward.equal and self.backward.equal
 
     def as_json(self) -> dict[str, Any]:
-        """The report as plain data: for each figure the real and the derived value."""
+        """Convert the report to JSON data: for each figure the real and the derived value."""
         figures = {"trainable_parameters": self.trainable, "forward": self.forward, "backward": self.backward}
         both = {name: {"real": figure.expected, "derived": figure.derived} for name, figure in figures.items()}
         return {"case": self.case, "exact": self.exact, **both}
@@ -221,7 +221,7 @@ def verify_regime(model: Model, case: LiveCase, regime: Regime) -> RegimeReport:
 
 
 def compared(model: Model, case: LiveCase, regime: Regime, bench: Bench) -> tuple[Figure, Figure, Figure]:
-    """What trains, and both passes, each real and derived."""
+    """Compare trainable elements, forward and backward FLOPs: each real and derived."""
     program = replace(model, memo=Memo()).program([regime], ["torch"], bench.config)
     measured = bench.measured(choice_of(regime, bench))
     trainable, forward, backward = map(Figure, measured, derived(program, bench.config, case.batch))
@@ -229,7 +229,7 @@ def compared(model: Model, case: LiveCase, regime: Regime, bench: Bench) -> tupl
 
 
 def faulty_group(model: Model, case: LiveCase, regime: Regime, bench: Bench) -> tuple[str, int] | None:
-    """The first group that differs if it alone is recomputed, and by how much; None if none does, or nothing is recomputed."""
+    """First group that differs if only it is recomputed, with the difference in FLOPs; None if none does."""
     if regime.recompute is None:
         return None
     modules = {name: module for name, module in bench.real.named_modules() if name}
@@ -262,7 +262,7 @@ def refuse(regime: Regime) -> None:
 
 
 def choice_of(regime: Regime, bench: Bench) -> Choice:
-    """The choice that applies ``regime`` to the real model of ``bench``.
+    """Convert ``regime`` to the choice that applies it to the real model of ``bench``.
 
     Raises:
         SymflopsError: a target is a convolution.
@@ -278,7 +278,7 @@ def choice_of(regime: Regime, bench: Bench) -> Choice:
 
 
 def render_regime(report: RegimeReport) -> str:
-    """The report as text: one line if exact, else all figures."""
+    """Render a report as text: one line if exact, else all figures."""
     head = f"{report.case}: {report.regime}"
     figures = (("trainable parameters", report.trainable), ("forward", report.forward), ("backward FLOPs", report.backward))
     if report.exact:

@@ -1,6 +1,6 @@
 """Case files: the configurations and batches for live verification of a spec.
 
-``llama.cases.yaml`` beside ``llama.yaml`` is a list of ``{config: ..., batch: ...}``. A case may also have ``arguments``,
+``llama.cases.yaml`` next to ``llama.yaml`` is a list of ``{config: ..., batch: ...}``. A case may also have ``arguments``,
 ``options``, ``reference`` and ``device``.
 """
 
@@ -39,7 +39,7 @@ class LiveCase:
 
     @property
     def label(self) -> str:
-        """The place of the case, for messages."""
+        """File and line of the case, for messages."""
         return f"{self.span.source.path}:{self.span.line}" if self.span else "a case"
 
 
@@ -49,7 +49,7 @@ def cases_path(spec: Path) -> Path:
 
 
 def cases_of(file: SpecFile) -> tuple[LiveCase, ...]:
-    """The cases of a spec; none without a case file.
+    """Read the cases of a spec; empty if it has no case file.
 
     Raises:
         SpecError: as :func:`read_cases`.
@@ -59,7 +59,7 @@ def cases_of(file: SpecFile) -> tuple[LiveCase, ...]:
 
 
 def read_cases(source: Source) -> tuple[LiveCase, ...]:
-    """The cases of a file.
+    """Parse the cases of a file.
 
     Raises:
         SpecError: with every finding: not a list of mappings, or an unknown, missing or wrongly shaped field.

@@ -1,4 +1,4 @@
-"""Why two conventions count a piece of work differently: the fewest rules of the second one that make all of the difference."""
+"""Finds why two conventions count work differently: the fewest rules of the second one that explain the whole difference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "backward": ("backward",), "attention_backward": ("attention_backward",),
     "counter_errors": ("counter_errors",),
 }  # fmt: skip
-"""The fields of a convention that make a rule together, the most specific rule first."""
+"""Rules of a convention, each with the fields that form it; the most specific rule first."""
 PAIRS = {
     "useful": "on the pairs that a mask leaves", "all": "on all pairs", "half": "on half of all pairs",
     "band": "on as many pairs a query as the window is wide", "half_band": "on half of the window's width for each query",
@@ -46,7 +46,7 @@ PLAIN: dict[str, dict[Any, str]] = {
     "attention_backward": {4: "with four products in the backward pass", 5: "with the scores again in the backward pass"},
 }  # fmt: skip
 TOLD_ALONE = ("roles", "counts")
-"""The rules that say how a piece counts which the other convention leaves out."""
+"""Rules that describe how a piece counts if the other convention leaves it out."""
 NOUNS = {
     "linear": "linears", "conv": "convolutions", "product": "products of two values", "scan": "diagonal recurrences",
     "delta": "delta rules", "bilinear": "bilinear forms", "attention": "attention", "norm": "normalisations with weights",
@@ -65,14 +65,14 @@ MOST_NOUNS = 3
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What makes the difference: how the second and the first convention count, and what, if it is one role's own rule."""
+    """Cause of a difference: how the second and the first convention count, and the role it is limited to."""
 
     after: str
     before: str
     role: str = ""
 
     def words(self, roles: Sequence[str], first: str, second: str) -> str:
-        """The cause in words, for ``roles`` in the order of what they cost."""
+        """Describe the cause in words, for ``roles`` in order of cost."""
         what = noun(self.role) if self.role else listed([noun(role) for role in dict.fromkeys(roles)])
         if not self.after:
             return f"{what}, which {second} leaves out"
@@ -82,28 +82,28 @@ class Cause:
 
 
 def noun(role: str) -> str:
-    """A role, or a role in a region, in words."""
+    """Name a role, or a role in a region (``region.role``), in words."""
     region, _, own = role.rpartition(".")
     name = NOUNS.get(own) or ROLES[own].doc.partition(",")[0]
     return f"{name} in {NOUNS.get(region) or ROLES[region].doc}" if region else name
 
 
 def listed(words: Sequence[str]) -> str:
-    """Some words, the first ones in full."""
+    """Join words with commas and "and"; a long list ends with "others"."""
     if len(words) > MOST_NOUNS:
         words = [*words[: MOST_NOUNS - 1], "others"]
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 class Causes:
-    """The causes of the difference between two conventions."""
+    """Searches the causes of the difference between two conventions."""
 
     def __init__(self, pieces: Pieces, one: Convention, two: Convention) -> None:
         self.pieces, self.one, self.two = pieces, one, two
         self.rules = [rule for rule, names in FIELDS.items() if any(getattr(one, name) != getattr(two, name) for name in names)]
 
     def of(self, groups: Mapping[Piece, Sequence[Piece]]) -> dict[Piece, Cause]:
-        """The cause of each group of pieces, by its first piece."""
+        """Map the first piece of each group to the cause of its difference."""
         found: dict[Piece, Cause] = {}
         for rules in self.choices():
             here = self.pieces.numbers(self.between(rules))
@@ -115,17 +115,17 @@ class Causes:
         return found
 
     def choices(self) -> Iterator[tuple[str, ...]]:
-        """All choices of rules that differ, the smallest first."""
+        """Yield all subsets of the differing rules, smallest first."""
         for size in range(1, len(self.rules) + 1):
             yield from combinations(self.rules, size)
 
     def between(self, rules: Iterable[str]) -> Convention:
-        """The first convention with some rules of the second one."""
+        """Return the first convention with ``rules`` taken from the second one."""
         names = [name for rule in rules for name in FIELDS[rule]]
         return replace(self.one, **{name: getattr(self.two, name) for name in names})
 
     def cause(self, piece: Piece, rules: Sequence[str]) -> Cause:
-        """What ``rules`` change for a piece."""
+        """Describe the effect of ``rules`` on a piece as a cause."""
         about = self.pieces.about[piece]
         role = own_rule(about, self.one, self.two) if "roles" in rules else ""
         counted = [piece in self.pieces.numbers(convention) for convention in (self.one, self.two)]
@@ -140,7 +140,7 @@ class Causes:
         return Cause(after if counted[1] else "", before if counted[0] else "", role or about.role)
 
     def words(self, rule: str, convention: Convention, about: WorkKind) -> str:
-        """How a convention counts a piece by one of its rules."""
+        """Describe in words how one rule of a convention counts a piece."""
         if rule == "roles":
             return rule_in_words(convention.rule(about.role, about.regions))
         if rule == "backward":
@@ -154,7 +154,7 @@ class Causes:
 
 
 def same(one: Numbers, two: Numbers, pieces: Iterable[Piece]) -> bool:
-    """Whether two conventions count the same of some pieces together."""
+    """Whether the coefficients of two conventions, summed over ``pieces``, are equal."""
     found: dict[Any, Any] = {}
     for numbers, sign in ((one, 1), (two, -1)):
         for piece in pieces:
@@ -164,14 +164,14 @@ def same(one: Numbers, two: Numbers, pieces: Iterable[Piece]) -> bool:
 
 
 def own_rule(about: WorkKind, one: Convention, two: Convention) -> str:
-    """The role, the region or the role in a region whose line makes two conventions differ, the most specific one."""
+    """Most specific role, region, or role in a region whose rule differs between two conventions."""
     lines = [dict(convention.roles) for convention in (one, two)]
     names = [*(f"{region}.{about.role}" for region in about.regions), about.role, *about.regions]
     return next((name for name in names if lines[0].get(name) != lines[1].get(name)), about.role)
 
 
 def rule_in_words(rule: Rule) -> str:
-    """What the rule of a role changes; empty if it counts the work as it is."""
+    """Describe a role's rule in words; empty if it counts the work unchanged or not at all."""
     if rule.count == "no":
         return ""
     words = ["as a matmul"] if rule.count == "as_matmul" else []
@@ -189,11 +189,11 @@ TOLD: dict[str, Callable[[Any], str]] = {
     "additions": lambda _: "with one addition less than products",
     "backward": lambda backward: backward_in_words(backward),
 }
-"""The fields of the rule of a role in words, in the order of a sentence."""
+"""Formatter of each field of a role's rule, in the order of a sentence."""
 
 
 def pairs_in_words(convention: Convention, masks: Iterable[str]) -> str:
-    """Which pairs of queries and keys count, for some masks."""
+    """Describe in words which query-key pairs a convention counts, per mask if that differs."""
     words = {mask: PAIRS[dict(convention.masks).get(mask, convention.pairs)] for mask in masks}
     if len(set(words.values())) == 1:
         return next(iter(words.values()))
@@ -201,7 +201,7 @@ def pairs_in_words(convention: Convention, masks: Iterable[str]) -> str:
 
 
 def backward_in_words(backward: Backward | None) -> str:
-    """The cost of a backward pass."""
+    """Describe the cost of a backward pass in words."""
     if backward is None:
         return "as derived"
     if len({backward.trained, backward.frozen, backward.other}) == 1:

@@ -1,7 +1,7 @@
-"""Finds out how the classes of a spec read a config: other names of fields, nulls, configs inside configs.
+"""Finds out how the classes of a spec read a config: aliases of fields, nulls, nested configs.
 
-A config class of transformers is asked: it reads small JSON objects, and its ``to_dict`` shows what it made of them. For any
-other class the signature of its constructor says which arguments are null by default.
+A config class of transformers is probed: it reads small JSON objects, and its ``to_dict`` returns the values that result. For
+any other class the signature of its constructor says which arguments are null by default.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Facts = Mapping[str, Any]
 
 
 def reading_of(model: Model) -> dict[str, Any]:
-    """The facts that :func:`symflops.evaluate.config.as_read` needs, per config class of the spec; empty without a class.
+    """Collect the facts for :func:`symflops.evaluate.config.as_read`, per config class of the spec.
 
     Raises:
         SymflopsError: a package or a class does not exist.
@@ -50,19 +50,19 @@ def reading_of(model: Model) -> dict[str, Any]:
 
 
 def text_of(reading: Mapping[str, Any]) -> str:
-    """The text of a reading's file."""
+    """Format a reading as the text of its file."""
     return json.dumps(reading, indent=1) + "\n"
 
 
 def of_signature(kind: type, keys: Iterable[str]) -> dict[str, Any]:
-    """The table of a class that is made from the fields of its config: null is as absent for what is null by default."""
+    """Facts about a class built from plain arguments: null equals absent if the default is null."""
     written = signature_of(kind)
     absent = [key for key in dict.fromkeys(keys) if key in written and written[key] is None]
     return {"absent": absent} if absent else {}
 
 
 class Probe:
-    """A config class that reads small configs: an empty one, and those of the spec's cases."""
+    """Probes a config class with small configs: empty, those of the cases, and non-default numbers."""
 
     def __init__(self, model: Model, kind: Any) -> None:
         self.model = model
@@ -74,7 +74,7 @@ class Probe:
         self.bases.append(self.otherwise())
 
     def otherwise(self) -> dict[str, Any]:
-        """A config whose numbers are not the defaults, as far as the class accepts it."""
+        """Build a config with a non-default value in each field where the class accepts one."""
         found: dict[str, Any] = {}
         for key in self.keys:
             place, _, field = key.rpartition(".")
@@ -84,7 +84,7 @@ class Probe:
         return found
 
     def read(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What the class makes of a config, None if it refuses it."""
+        """Load a config with the class and return its ``to_dict``; None if the class refuses it."""
         try:
             found: dict[str, Any] = self.kind.from_dict(copy.deepcopy(dict(config))).to_dict()
         except Exception:  # a class may fail in any way on what it does not accept
@@ -92,21 +92,21 @@ class Probe:
         return found
 
     def facts(self, config: Mapping[str, Any]) -> Facts | None:
-        """The values that the spec's keys have in what the class makes of a config."""
+        """Map the spec's keys to (value, is null) after the class loads a config; None if it refuses."""
         found = self.read(config)
         return None if found is None else {key: (look_up(found, [key]), is_null(found, [key])) for key in self.keys}
 
     @property
     def keys(self) -> list[str]:
-        """The keys of the spec."""
+        """All config keys that the spec reads."""
         return [key for size in self.sizes for key in size.keys]
 
     def here(self, place: str) -> list[str]:
-        """The keys of the spec in the config at ``place``, which is empty or ends with a point; without it."""
+        """Keys of the spec in the config at ``place`` (empty, or ending with a dot), relative to it."""
         return list(dict.fromkeys(key[len(place) :] for key in self.keys if f"{key.rpartition('.')[0]}." == (place or ".")))
 
     def table(self, place: str) -> dict[str, Any]:
-        """The facts about the config at ``place``, and about those inside it."""
+        """Collect the facts about the config at ``place`` and about its nested configs."""
         meanings = {key: self.meaning(place, key, None) for key in self.here(place)}
         found: dict[str, Any] = {"names": self.names(place), "undescribed": self.undescribed(place)}
         for meaning in ("absent", "never"):
@@ -127,7 +127,7 @@ class Probe:
     # other names
 
     def names(self, place: str) -> dict[str, dict[str, list[str]]]:
-        """Per key its names, the first given one counts, each with the fields that must be given with it."""
+        """Map each key to its aliases by precedence, each with the fields that must accompany it."""
         kind = self.class_at(place)
         found: dict[str, dict[str, list[str]]] = {}
         written = dict(getattr(kind, "attribute_map", {}))
@@ -152,13 +152,13 @@ class Probe:
         return [word for word in self.words(place) if plain != wanted == self.facts(with_value({}, f"{place}{word}", value))]
 
     def words(self, place: str) -> list[str]:
-        """The keyword arguments that the class at ``place`` takes beside its fields, and properties that set fields."""
+        """Extra keyword arguments of the class at ``place``, and its properties that set fields."""
         kind = self.class_at(place)
         found = dict.fromkeys([*LEGACY.findall(inspect.getsource(kind)), *setters_of(kind)])
         return [word for word in found if word not in GENERIC]
 
     def missed(self, place: str, name: str, field: str) -> list[str]:
-        """The fields that the class works out before it knows ``name``, which stands for ``field``."""
+        """Fields that the class computes before it applies ``name``, an alias of ``field``."""
         value = self.other(place, field)
         if name == field or value is None:
             return []
@@ -168,7 +168,7 @@ class Probe:
         return [key[len(place) :] for key in one if one[key] != two[key] and key.startswith(place)]
 
     def other(self, place: str, field: str) -> Any:
-        """A value of a number field that is not its default, which the class accepts."""
+        """Non-default value of a number or flag that the class accepts; None if there is none."""
         value = look_up(self.read({}) or {}, [f"{place}{field}"])
         if isinstance(value, bool):
             return not value
@@ -176,7 +176,7 @@ class Probe:
         return next((one for one in tried if self.read(with_value({}, f"{place}{field}", one)) is not None), None)
 
     def undescribed(self, place: str) -> dict[str, Any]:
-        """Keyword arguments that change what the spec reads, and that it does not read, with the value that changes nothing."""
+        """Keyword arguments that affect the spec's keys but that it does not read, with their neutral value."""
         plain, found = self.facts({}), {}
         known = {*self.here(place), *(name for others in self.names(place).values() for name in others)}
         instead = {f"{name}_dict" for name in self.parts(place)}
@@ -188,7 +188,7 @@ class Probe:
         return found
 
     def needed(self, place: str) -> dict[str, Any]:
-        """The fields of which the class makes lists in a way that the spec does not describe: their default, and the lists."""
+        """Fields that the class expands to lists unlike the spec, each with its default and those lists."""
         base = self.bases[1] if len(self.bases) > 1 else {}
         plain = self.read(base) or {}
         lists = [key for size in self.sizes if size.kind == "list" for key in size.keys]
@@ -212,7 +212,7 @@ class Probe:
         return made.parameters, made.coefficients["forward"]
 
     def unset(self, place: str) -> dict[str, Any]:
-        """What stands for a value that the class works out: words such as ``auto`` for a number, ``[]`` for a list."""
+        """Placeholders of computed values, by key: words such as ``auto`` for a number, ``[]`` for a list."""
         written = signature_of(self.class_at(place))
         kinds = {key: size.kind for size in self.sizes for key in size.keys}
         named = {key: written.get(key) for key in self.here(place) if kinds[f"{place}{key}"] not in ("text", "any")}
@@ -221,7 +221,7 @@ class Probe:
         return {key: word for key, word in named.items() if isinstance(word, str)} | empty
 
     def meaning(self, place: str, key: str, value: Any) -> str:
-        """What null or ``[]`` means: ``absent``, ``never`` if the class refuses it, empty for a value that it has or stays."""
+        """Meaning of null or ``[]``: ``absent``, ``never`` (refused), or empty for an ordinary value."""
         meanings = set()
         for base in self.bases:
             opened = with_value(base, place[:-1], look_up(base, [place[:-1]]) or {}) if place else base
@@ -235,12 +235,12 @@ class Probe:
     # configs inside
 
     def parts(self, place: str) -> Iterator[str]:
-        """The names of the configs inside the one at ``place`` that the spec reads."""
+        """Names of the nested configs at ``place`` that the spec reads."""
         every = [key[len(place) :] for key in self.keys if key.startswith(place)]
         return (name for name in dict.fromkeys(key.partition(".")[0] for key in every if "." in key))
 
     def part(self, place: str, name: str) -> dict[str, Any]:
-        """The facts about a config inside a config."""
+        """Collect the facts about one nested config."""
         inner = f"{place}{name}."
         found: dict[str, Any] = {"flat": self.flat(place, name)} | self.defaults(place, name)
         spec = getattr(self.class_at(place), "sub_configs_defaults", {}).get(name)
@@ -250,7 +250,7 @@ class Probe:
         return {word: value for word, value in found.items() if value} | self.table(inner)
 
     def flat(self, place: str, name: str) -> list[str]:
-        """The fields of a config inside that may stand around it, where it is left out."""
+        """Fields of a nested config that the outer config may hold if the nested one is missing."""
         found, unknown = [], []
         for key in self.here(f"{place}{name}."):
             value = self.other(f"{place}{name}.", key)
@@ -263,7 +263,7 @@ class Probe:
         return [key for key in self.here(f"{place}{name}.") if key in takes]
 
     def defaults(self, place: str, name: str) -> dict[str, Any]:
-        """The defaults of a config inside that is left out, and of one that is given in part, where the two differ."""
+        """Defaults that differ between a missing nested config (``whole``) and a partial one (``partial``)."""
         whole, given = self.read({}) or {}, self.read(with_value({}, f"{place}{name}", {})) or {}
         keys = self.here(f"{place}{name}.")
         values = {key: [look_up(config, [f"{place}{name}.{key}"]) for config in (whole, given)] for key in keys}
@@ -273,7 +273,7 @@ class Probe:
         }  # fmt: skip
 
     def replaced(self, place: str, name: str) -> bool:
-        """Whether ``<name>_dict`` stands for the config ``name``."""
+        """Whether the argument ``<name>_dict`` is an alias of the nested config ``name``."""
         key = next((key for key in self.here(f"{place}{name}.") if self.other(f"{place}{name}.", key) is not None), None)
         value = None if key is None else self.other(f"{place}{name}.", key)
         if value is None or f"{name}_dict" not in self.words(place):

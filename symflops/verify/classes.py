@@ -1,11 +1,11 @@
-"""Imports the class that a spec describes, from a known library or from a file beside the spec.
+"""Imports the class that a spec describes, from a known library or from a file next to the spec.
 
 ``transformers.LlamaForCausalLM`` is a class of a package, ``my_module:MyModel`` the class ``MyModel`` of ``my_module.py`` in
 the folder of the spec. That file is executed, as ``python my_module.py`` would; nothing else that a spec names ever is.
 
 Classes of transformers name the class of their config (``config_class``), whose objects read and write JSON (``to_dict``). A
-class of one's own names it, or in the annotation of the argument that takes it: a dataclass, a class of attrs or pydantic, or
-any other.
+user's class does so too, or annotates the argument that takes the config: with a dataclass, a class of attrs or pydantic, or
+any other class that declares fields.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from symflops.verify.tensors import needed
 PACKAGES = ("transformers", "diffusers", "torch")
 
 FIELDS = ("__dataclass_fields__", "__attrs_attrs__", "model_fields", "_fields")
-"""What classes have that are made to hold fields."""
+"""Attributes that mark classes with declared fields: dataclasses, attrs, pydantic, named tuples."""
 
 
 def class_of(reference: str, folder: Path | None = None) -> Any:
-    """The class of a ``reference``: a torch module of transformers, diffusers or torch, or of a file in ``folder``.
+    """Import the module class that ``reference`` names, from a known package or a file in ``folder``.
 
     Raises:
         SymflopsError: the class does not exist, or its file fails when it is run.
@@ -55,7 +55,7 @@ def class_of(reference: str, folder: Path | None = None) -> Any:
 
 
 def checked(found: Any, reference: str) -> Any:
-    """What a reference names, if it is a module class.
+    """Return ``found`` if it is a torch module class.
 
     Raises:
         SymflopsError: it is anything else.
@@ -66,12 +66,12 @@ def checked(found: Any, reference: str) -> Any:
 
 
 def package_of(reference: str) -> str:
-    """The package whose version a report names besides torch's; torch itself for a class of a file."""
+    """Package of a reference, whose version a report names; ``torch`` for a class in a file."""
     return "torch" if ":" in reference else reference.partition(".")[0]
 
 
 def member_of(found: Any, path: str, where: str, otherwise: str = "") -> Any:
-    """The class at ``path`` inside a module.
+    """Look up the class at the dotted ``path`` inside a module.
 
     Raises:
         SymflopsError: it does not exist, or cannot be imported.
@@ -97,7 +97,7 @@ def _beside(name: str, folder: Path | None) -> Any:
 
 @lru_cache(maxsize=64)
 def module_of_file(path: Path) -> Any:
-    """The module of a file, run once per process; it can import other files of its folder.
+    """Execute a file as a module, once per process; it can import other files of its folder.
 
     Raises:
         SymflopsError: the file fails when it is run.
@@ -132,7 +132,7 @@ def config_class_of(kind: Any) -> Any:
 
 
 def argument_of(kind: Any) -> tuple[str, Any]:
-    """The argument by which a module class takes its config, and the class in its annotation; empty if it takes several."""
+    """Name and annotated class of the argument that takes the config; ``("", None)`` if there is none."""
     arguments = arguments_of(kind)
     needed = [name for name, one in arguments.items() if one.default is one.empty] or list(arguments)
     own = holding(hints_of(kind.__init__).get(needed[0])) if len(needed) == 1 else None
@@ -140,7 +140,7 @@ def argument_of(kind: Any) -> tuple[str, Any]:
 
 
 def arguments_of(kind: Any) -> dict[str, inspect.Parameter]:
-    """The arguments of a class that have names."""
+    """Map the named arguments of a class's constructor to their parameters."""
     with suppress(TypeError, ValueError):
         found = inspect.signature(kind).parameters.values()
         return {one.name: one for one in found if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
@@ -148,7 +148,7 @@ def arguments_of(kind: Any) -> dict[str, inspect.Parameter]:
 
 
 def hints_of(made: Any) -> Mapping[str, Any]:
-    """The annotations of a function or class, resolved; empty if one cannot be."""
+    """Resolve the annotations of a function or class; empty if one cannot be resolved."""
     try:
         return typing.get_type_hints(made)
     except Exception:  # an annotation is any code
@@ -156,7 +156,7 @@ def hints_of(made: Any) -> Mapping[str, Any]:
 
 
 def holding(hint: Any) -> Any:
-    """The class in an annotation that holds fields, of ``X | None`` the class X; None if there is none."""
+    """Class with declared fields in an annotation (``X`` of ``X | None``); None if there is none."""
     return next((one for one in options_of(hint) if any(hasattr(one, name) for name in FIELDS)), None)
 
 
@@ -167,7 +167,7 @@ def options_of(hint: Any) -> list[Any]:
 
 
 def built(kind: Any, given: Mapping[str, Any]) -> Any:
-    """The module of a class, with its config as JSON data."""
+    """Instantiate a module class from its config or its arguments, given as JSON data."""
     name, own = argument_of(kind)
     named = getattr(kind, "config_class", None)
     if named is not None:
@@ -176,18 +176,18 @@ def built(kind: Any, given: Mapping[str, Any]) -> Any:
 
 
 def made(config_class: Any, given: Mapping[str, Any]) -> Any:
-    """The object of a config class, with those of the configs inside it; one of transformers makes these itself."""
+    """Instantiate a config class and its nested configs; transformers builds the nested ones itself."""
     return config_class(**given) if hasattr(config_class, "to_dict") else config_class(**converted(config_class, given))
 
 
 def converted(maker: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of JSON as their annotations have them: configs, and members of enumerations."""
+    """Convert JSON arguments to the types that ``maker`` annotates, such as configs and enumerations."""
     hints = hints_of(maker)
     return {name: as_annotated(hints.get(name), value) for name, value in given.items()}
 
 
 def as_annotated(hint: Any, value: Any) -> Any:
-    """A value of JSON as an annotation has it."""
+    """Convert one JSON value to the type in an annotation."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(value, (list, tuple)) and origin in (list, tuple) and inner:
         items = [as_annotated(inner[0], item) for item in value]
@@ -200,9 +200,9 @@ def as_annotated(hint: Any, value: Any) -> Any:
 
 
 def complete(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A config with every field that the config classes of a user fill in; others as they are given.
+    """Fill in the defaults of a user's config classes; return other configs as given.
 
-    Fields that their constructor does not take, and values that no JSON file has, are left out.
+    Fields that the constructor does not take, and values that JSON cannot hold, are left out.
     """
     own = config_class_of(kind)
     if own is not None:
@@ -213,7 +213,7 @@ def complete(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_given(config_class: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an object of a config class that its constructor takes, as JSON."""
+    """Complete ``given`` with the defaults of a config class, as JSON."""
     found = as_json(made(config_class, given))
     taken = {one.name for one in fields(config_class) if one.init} if is_dataclass(config_class) else found.keys()
     return {**given, **{name: value for name, value in found.items() if name in taken and is_json(value)}}
@@ -228,7 +228,7 @@ def is_json(value: Any) -> bool:
 
 
 def parts_of(config_class: Any) -> Iterator[tuple[str, Any]]:
-    """The fields of a config class of a user that hold configs, with their classes."""
+    """Yield the fields of a user's config class that hold nested configs, with their classes."""
     for name, hint in hints_of(config_class).items():
         part = holding(hint)
         if part is not None and not hasattr(part, "to_dict"):

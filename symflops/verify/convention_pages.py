@@ -20,7 +20,7 @@ BASE = "symflops"
 
 
 def conformance_page(found: Sequence[Conformance]) -> str:
-    """The page of conformance: the share of other frameworks' figures that are equal, and the reasons of the others."""
+    """Render the conformance page: share of equal figures per framework, and reasons of the others."""
     lines = [
         "# Other frameworks' figures",
         "",
@@ -47,13 +47,13 @@ def conformance_page(found: Sequence[Conformance]) -> str:
 
 
 def models() -> list[dict[str, Any]]:
-    """The models of the page of differences: for each a spec, a config, a batch, and conventions."""
+    """Read the models of the differences page: each has a spec, a config, a batch and conventions."""
     found: list[dict[str, Any]] = read_json(TABLES / "models.json")
     return found
 
 
 def differences_page() -> str:
-    """The page of differences: ratios of conventions on some models, each linked to its explanation."""
+    """Render the differences page: ratios of conventions on some models, linked to explanations."""
     shown = models()
     results = {model["title"]: dict(compared(model)) for model in shown}
     names = list(dict.fromkeys(name for model in shown for name in model["conventions"]))
@@ -73,7 +73,7 @@ def differences_page() -> str:
 
 
 def section(model: dict[str, Any], results: Mapping[str, tuple[float, int, Difference]]) -> str:
-    """The section of one model: each convention's total, and the rules that make it differ."""
+    """Render the section of one model: each convention's total, and the causes of its difference."""
     lines = ["", f"## {model['title']}", "", f"Batch `{json.dumps(model['batch'])}`."]
     for name, (_, total, difference) in results.items():
         lines += ["", f'<a id="{anchor(model["title"], name)}"></a>', f"**{name}**: {total:,} FLOPs", ""]
@@ -84,7 +84,7 @@ def section(model: dict[str, Any], results: Mapping[str, tuple[float, int, Diffe
 
 
 def compared(entry: dict[str, Any]) -> Iterator[tuple[str, tuple[float, int, Difference]]]:
-    """Each convention of a model with its ratio to the base, its total, and the difference."""
+    """Yield each convention of a model with its ratio to the base, its total, and the difference."""
     comparison = Comparison(load(entry["spec"]), entry["config"], entry["batch"], Regime("full"))
     base = comparison.total(convention_of(BASE))
     for name in entry["conventions"]:
@@ -93,17 +93,17 @@ def compared(entry: dict[str, Any]) -> Iterator[tuple[str, tuple[float, int, Dif
 
 
 def cell(found: tuple[float, int, Difference] | None, title: str, name: str) -> str:
-    """One ratio, linked to its explanation."""
+    """Render a table cell: one ratio, linked to its explanation."""
     return "-" if found is None else f"[{found[0]:.4f}](#{anchor(title, name)})"
 
 
 def anchor(title: str, name: str) -> str:
-    """The HTML anchor of an explanation."""
+    """Build the HTML anchor of the explanation of a convention for one model."""
     return "".join(char if char.isalnum() else "-" for char in f"{title}-{name}".lower())
 
 
 def tools_page() -> str:
-    """The page of profilers: their figures for one model beside the derived ones, and the growth of what they miss."""
+    """Render the profilers page: printed and derived figures of one model, and how missed FLOPs grow."""
     data = read_json(TABLES / "tools.json")
     model = load(data["spec"])
     whole = forward(model, data, "torch", data["length"])
@@ -134,7 +134,7 @@ def tools_page() -> str:
 
 
 def tool_cells(model: Model, data: dict[str, Any], tool: dict[str, Any], whole: int) -> list[str]:
-    """The table cells of one profiler."""
+    """Render the table cells of one profiler."""
     why = f"{tool['note']} ([issue]({tool['link']}))" if "link" in tool else tool["note"]
     if tool["convention"] is None:
         return [tool["tool"], tool["printed"], "-", "-", why]

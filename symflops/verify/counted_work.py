@@ -1,6 +1,6 @@
-"""What a convention counts of one model, piece by piece: costs by moment, evaluated for a config, and FLOPs on a batch.
+"""Splits the work that a convention counts into pieces: their costs by moment for one config, and their FLOPs on a batch.
 
-A piece is what one module does in one role: the product of a linear, its bias, the products of an attention, its softmax.
+A piece is the work of one module in one role: the product of a linear, its bias, the products of an attention, its softmax.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from symflops.read.plain_values import frozen
 from symflops.read.variants import value_in
 
 Piece = tuple[str, str]
-"""The path of a module, and the role of what it does."""
+"""The path of a module, and the role of its work."""
 Key = tuple[str, str, Monomial]
 """A moment: ``padded`` or empty, an index set, and a product of lengths."""
 Numbers = dict[Piece, dict[Key, Any]]
@@ -40,7 +40,7 @@ Numbers = dict[Piece, dict[Key, Any]]
 
 @dataclass(slots=True)
 class WorkKind:
-    """What a piece is: its role and regions, the masks of its pairs, and the weights that its module reads."""
+    """Description of a piece: its operator, its role, and the masks of its pairs."""
 
     operator: Operator
     role: str
@@ -53,9 +53,9 @@ class WorkKind:
 
 
 class Sizes(dict[str, Any]):
-    """The values of letters for one config: sizes, derived sizes, and what is set here, such as indices and lengths.
+    """Values of letters for one config: sizes, derived sizes, and letters set later (indices, lengths).
 
-    What is not set is read, or derived, when it is asked for.
+    A missing letter is read from the config, or derived, on first access.
     """
 
     def __init__(self, graph: Graph, config: Mapping[str, Any]) -> None:
@@ -69,12 +69,12 @@ class Sizes(dict[str, Any]):
         return found
 
     def value(self, expr: Expr) -> Any:
-        """The value of an expression."""
+        """Evaluate an expression with these values."""
         return evaluate(self.formulas.of(expr), self)
 
 
 class Pieces:
-    """One model, config, batch and regime under any convention, piece by piece."""
+    """Work of one model, config, batch and regime under any convention, by piece; results are cached."""
 
     def __init__(self, model: Model, config: Mapping[str, Any], batch: Mapping[str, Any], regime: Regime) -> None:
         self.model, self.config, self.batch, self.regime = model, config, batch, regime
@@ -100,24 +100,24 @@ class Pieces:
             places = {(str(work.operator.path), work.contraction.name): self.piece(work) for work in works}
             found: dict[Piece, Any] = {}
             for place, flops in estimator.by_contraction(moments).items():
-                if flops or place in places:  # what it does not see is a contraction without FLOPs
+                if flops or place in places:  # contractions that the convention does not see have no FLOPs
                     found[places[place]] = found.get(places[place], 0) + flops
             self.totals[convention] = found
         return self.totals[convention]
 
     def prepare(self, conventions: Iterable[Convention]) -> None:
-        """Derive the work that ``conventions`` count at once; their names differ."""
+        """Derive the work of several conventions in one program; their names must differ."""
         self.lines = self.model.lines([self.regime], tuple(conventions), self.config)
 
     def estimator(self, convention: Convention) -> InterpretedEstimator:
-        """The estimator under one of the conventions."""
+        """Build the estimator under ``convention``, from the prepared program if that has it."""
         program = self.lines
         if program is None or convention.name not in program.conventions:
             program = self.model.lines([self.regime], [convention], self.config)
         return InterpretedEstimator(program, self.config, regime=self.regime.name, convention=convention.name)
 
     def numbers(self, convention: Convention) -> Numbers:
-        """What a convention counts of each piece, in FLOPs per moment of this config; moments without FLOPs are left out."""
+        """Map each piece to its FLOPs per moment for this config; moments without FLOPs are omitted."""
         if convention not in self.counted:
             found: Numbers = {}
             for work in self.works(convention):
@@ -131,7 +131,7 @@ class Pieces:
         return self.counted[convention]
 
     def cost(self, convention: Convention, pieces: Iterable[Piece]) -> dict[Key, Polynomial]:
-        """What a convention counts of some pieces: coefficients over sizes, by moment."""
+        """Sum the cost of ``pieces``: for each moment, a coefficient as a polynomial over sizes."""
         wanted, found = set(pieces), dict[Key, list[Polynomial]]()
         for work in self.works(convention):
             if self.piece(work) in wanted:
@@ -141,7 +141,7 @@ class Pieces:
         return {key: Polynomial.total(parts) for key, parts in found.items()}
 
     def derivation(self, convention: Convention) -> Derivation:
-        """The work that a convention counts."""
+        """Derive the work that a convention counts."""
         if convention not in self.derivations:
             found = self.model.derivation(self.regime, convention, self.config)
             if not self.derivations:
@@ -150,7 +150,7 @@ class Pieces:
         return self.derivations[convention]
 
     def works(self, convention: Convention) -> Iterable[Work]:
-        """The work that a convention counts, without what its own rules leave out."""
+        """List the work that a convention counts, without contractions that it does not see."""
         derivation = self.derivation(convention)
         self.lengths = frozenset(length.symbol for length in derivation.graph.lengths)
         if convention.unseen or not convention.is_plain:
@@ -158,7 +158,7 @@ class Pieces:
         return [part for work in derivation.work for part in sides(work) if part.contraction.seen]
 
     def piece(self, work: Work) -> Piece:
-        """The piece that a contraction belongs to; what it is is noted."""
+        """Return the piece that a contraction belongs to, and record the piece in ``about``."""
         role = work.contraction.role or role_of(work.operator)
         piece = str(work.operator.path), role
         about, pairs = self.about.setdefault(piece, WorkKind(work.operator, role)), work.contraction.extent.pairs
@@ -167,14 +167,14 @@ class Pieces:
         return piece
 
     def may_hold(self, condition: Expr) -> bool:
-        """Whether a condition holds for this config, or is not of its sizes alone."""
+        """Whether a condition holds for this config, or depends on more than its sizes."""
         letters = {size.name.text for size in self.graph.spec.sizes}
         return not {symbol.name.removeprefix("?") for symbol in condition.free_symbols} <= letters or bool(
             self.value(condition)
         )
 
     def part(self, work: Work, convention: Convention) -> dict[Key, Polynomial]:
-        """What a contraction runs over, by moment; lengths are told apart only if the batch is ragged."""
+        """Split the extent of a contraction by moment; padded lengths are separate only in a ragged batch."""
         contraction = work.contraction
         useful = convention.pairs == "useful" or not convention.is_plain
         extent = contraction.extent.useful if useful else contraction.extent.executed
@@ -187,13 +187,13 @@ class Pieces:
         return self.parts[known]
 
     def value(self, expr: Expr) -> Any:
-        """The value of an expression of sizes."""
+        """Evaluate an expression of sizes for this config, with a cache."""
         if expr not in self.values:
             self.values[expr] = self.sizes.value(expr)
         return self.values[expr]
 
     def settled(self, polynomial: Polynomial) -> Polynomial:
-        """A polynomial over sizes with its conditions, and what else is no letter, evaluated for this config."""
+        """Evaluate all factors that are not letters, such as conditions, in a polynomial over sizes."""
         terms: list[Polynomial] = []
         for monomial, factor in polynomial.terms.items():
             letters = frozenset(pair for pair in monomial if pair[0].is_Symbol and not str(pair[0]).startswith("?"))
@@ -202,17 +202,17 @@ class Pieces:
         return Polynomial.total(terms)
 
     def weights(self, piece: Piece) -> frozenset[object]:
-        """The parameters that the module of a piece reads and that this config has."""
+        """Parameters (path, shape) that the module of a piece reads and that exist in this config."""
         parameters = self.about[piece].operator.parameters
         return frozenset((one.path, one.shape) for one in parameters if self.value(one.exists.expr))
 
     def formulas(self, *conventions: Convention) -> Formulas:
-        """The writer of coefficients."""
+        """Build the formula writer for coefficients of ``conventions``, with letters in the spec's order."""
         derivations = [self.derivation(convention) for convention in conventions]
         letters = letters_in_order(derivations[0].graph)
         return Formulas({letter: rank for rank, letter in reversed(list(enumerate(letters)))}, count_atoms(derivations))
 
 
 def times(work: Work) -> Expr:
-    """How often a contraction and its gradients run in both passes."""
+    """Count how often a contraction and its gradients run in both passes."""
     return Add(work.forward, *(gradient.count for gradient in work.gradients))

@@ -1,6 +1,6 @@
-"""PyTorch's FLOP counter, configured for live verification: what watches a run, what the loss sums, and work by module.
+"""PyTorch's FLOP counter, configured for live verification, with the outputs that the loss sums and FLOPs by module.
 
-A container has all work that runs while it does.
+A container includes all work that runs inside its forward call.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ class _NoModules:
 
 
 def counter(modules: bool = True) -> Any:
-    """PyTorch's counter, corrected for grouped convolutions, whose weight gradient it counts ``groups`` times.
+    """Build PyTorch's FLOP counter, corrected for grouped convolutions.
 
-    With ``modules=False`` it sets no hooks on modules; hooks fail on views inside a reentrant checkpoint.
+    PyTorch counts their weight gradient ``groups`` times. With ``modules=False`` the counter sets no hooks on modules, which
+    fail on views inside a reentrant checkpoint.
     """
     torch, counting = needed("torch"), needed("torch.utils.flop_counter")
 
@@ -56,7 +57,7 @@ def counter(modules: bool = True) -> Any:
 def both_passes(
     model: Any, arguments: Mapping[str, Any], outputs: Sequence[str], made: Callable[[], Any], label: str = ""
 ) -> tuple[Any, Any]:
-    """The counters, as ``made``, of a forward pass, and of the backward pass from the sum of ``outputs`` that need a gradient.
+    """Count a forward pass, and the backward pass from the sum of ``outputs``; return both counters.
 
     Raises:
         SymflopsError: the model fails to run.
@@ -77,17 +78,17 @@ def both_passes(
 
 
 def plain_attention() -> Any:
-    """Attention as two products, as on the meta device; the counter does not see the CPU's fused kernel."""
+    """Context in which attention runs as two products: the counter does not see the CPU's fused kernel."""
     kernels = needed("torch.nn.attention")
     return kernels.sdpa_kernel(kernels.SDPBackend.MATH)
 
 
 def dispatching(call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> Any:
-    """A dispatch mode that has ``call(operator, args, kwargs)`` return the result of every operator."""
+    """Dispatch mode in which ``call(operator, args, kwargs)`` computes the result of every operator."""
     base = needed("torch.utils._python_dispatch").TorchDispatchMode
 
     class Mode(base):  # type: ignore[misc, valid-type]
-        """Passes every operator on."""
+        """Passes every operator to ``call``."""
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return call(func, args, kwargs or {})
@@ -97,7 +98,7 @@ def dispatching(call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> 
 
 @contextmanager
 def following(model: Any, paths: list[str]) -> Iterator[None]:
-    """Keep the path of the module that runs on top of ``paths``."""
+    """Maintain ``paths`` as a stack of the modules that run, innermost last."""
     handles: list[Any] = []
     try:
         for name, module in list(model.named_modules())[1:]:  # after the model itself
@@ -116,9 +117,9 @@ def following(model: Any, paths: list[str]) -> Iterator[None]:
 
 
 def summed_tensors(output: Any, names: Sequence[str]) -> list[Any]:
-    """The tensors that the loss sums: the outputs called ``names`` if the model returns any, else as many as there are names.
+    """Tensors that the loss sums: the outputs called ``names``, else the first items of a plain tuple.
 
-    A plain tuple has its items in the order of the names, and at least the first one is summed.
+    A plain tuple has its items in the order of the names. If nothing matches, the main output is summed.
     """
     named = [tensor for name in names for tensor in tensors_in(output_called(output, name))]
     if not named and isinstance(output, (tuple, list)) and len(names) > 1:
@@ -127,12 +128,12 @@ def summed_tensors(output: Any, names: Sequence[str]) -> list[Any]:
 
 
 def output_called(output: Any, name: str) -> Any:
-    """The output under a ``name``, of an object or of a dict; None if there is none."""
+    """Look up an output by ``name`` in an object or a dict; None if it is missing."""
     return output.get(name) if isinstance(output, Mapping) else getattr(output, name, None)
 
 
 def tensors_in(value: Any) -> Iterator[Any]:
-    """The tensors of an output: itself, or those of a list or a dict."""
+    """Yield the tensors of an output: itself, or those nested in lists and dicts."""
     if isinstance(value, (tuple, list, Mapping)):
         for item in value.values() if isinstance(value, Mapping) else value:
             yield from tensors_in(item)
@@ -141,7 +142,7 @@ def tensors_in(value: Any) -> Iterator[Any]:
 
 
 def first_tensors(output: Any) -> list[Any]:
-    """The main output of a model that has no output of the spec's names.
+    """Tensors of the main output, for a model that returns none of the spec's output names.
 
     Raises:
         SymflopsError: the model returns no tensor.
@@ -158,7 +159,7 @@ def first_tensors(output: Any) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number (elements, or FLOPs of one step): that of the real model, and the derived one."""
+    """One figure (elements, or FLOPs of a step): expected from the real model, and derived."""
 
     expected: int
     derived: int
@@ -170,12 +171,12 @@ class Figure:
 
 
 def starred(path: str) -> str:
-    """A path with ``*`` for every index."""
+    """Replace every index in a module path with ``*``."""
     return INDEX.sub("*", path)
 
 
 def rolled_up(work: Mapping[tuple[str, ...], int]) -> Counter[str]:
-    """FLOPs by module, with ``*`` for indices; the keys of ``work`` are the modules that run at the same time."""
+    """Sum FLOPs by module, with ``*`` for indices; each key of ``work`` lists all enclosing modules."""
     found: Counter[str] = Counter()
     for modules, flops in work.items():
         for module in {starred(module) for module in modules}:
@@ -186,7 +187,7 @@ def rolled_up(work: Mapping[tuple[str, ...], int]) -> Counter[str]:
 def different(
     real: Mapping[str, int], work: Mapping[tuple[str, ...], int], known: Iterable[str]
 ) -> Iterator[tuple[str, Figure]]:
-    """The modules whose forward FLOPs differ: those that the counter reports, and derived work at unknown paths."""
+    """Yield modules whose forward FLOPs differ, including derived work at paths the model lacks."""
     expected: Counter[str] = Counter()
     for path, flops in real.items():
         expected[starred(path)] += flops

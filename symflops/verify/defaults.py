@@ -37,7 +37,7 @@ def class_defaults(reference: str, folder: Path | None = None) -> Mapping[str, A
 
 
 def written_defaults(reference: str, folder: Path | None = None) -> Mapping[str, Any]:
-    """The defaults in the signature, before the class replaces nulls (``layer_types`` from the number of layers).
+    """Defaults in the signature, before the class computes nulls (``layer_types`` from the layer count).
 
     Raises:
         SymflopsError: the package or the class does not exist.
@@ -58,10 +58,10 @@ def signature_of(kind: type) -> Mapping[str, Any]:
 
 
 def default_differences(model: Model) -> Iterator[str]:
-    """A line for each size whose default differs from the real class, for every class that the spec describes.
+    """Yield a line for each size whose default differs from that of a class which the spec describes.
 
-    If a size has no default, the class must have none either: a config must give it. A default may be what the class's
-    signature has, whatever the class makes of it later, because the spec itself says what it makes of it.
+    If a size has no default, the class must have none either: a config must give it. A default may equal the one in the
+    class's signature even if the class replaces it later, because the spec itself describes the replacement.
     """
     program = replace(model.program(["forward"], ["symflops"], {}), census=None)
     needed = [field for field in program.fields if field.required and field.default is None]

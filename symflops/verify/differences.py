@@ -1,6 +1,6 @@
-"""Explains why two conventions differ: what each counts is compared piece by piece, and pieces with the same cause are summed.
+"""Explains why two conventions differ: compares their work piece by piece, and sums pieces with the same cause.
 
-What cancels within a piece is gone before causes are looked for, so the shares of the causes add up to the total difference.
+Opposite changes within a piece cancel before causes are searched, so the shares of the causes add up to the total difference.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from symflops.verify.counted_work import Key, Piece, Pieces
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One cause: its words, the difference as pairs of moment and coefficient, its FLOPs on the batch, its share of all.
+    """One cause: description, pairs (moment, coefficient), FLOPs on the batch, share of the difference.
 
-    ``share`` is None if the conventions count the same in all.
+    ``share`` is None if the totals of both conventions are equal.
     """
 
     words: str
@@ -34,7 +34,7 @@ class Step:
     share: Fraction | None = None
 
     def sentence(self, first: str, second: str) -> str:
-        """The step as a sentence: how much more or less the second convention counts, and why."""
+        """Render the step as a sentence: how much more or less the second convention counts, and why."""
         amount = " and ".join(f"{coefficient} {moment}" for moment, coefficient in self.terms)
         more = "more" if self.flops >= 0 else "less"
         return f"{second} counts {amount} {more} than {first}: {self.words}"
@@ -42,7 +42,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference of two conventions: its causes, the largest first, and their sum."""
+    """Difference of two conventions in FLOPs on a batch, with its causes, largest first."""
 
     first: str
     second: str
@@ -51,14 +51,14 @@ class Difference:
 
 
 class Comparison:
-    """One model, config and batch under several conventions."""
+    """Compares conventions on one model, config, batch and regime."""
 
     def __init__(self, model: Model, config: Mapping[str, Any], batch: Mapping[str, Any], regime: Regime) -> None:
         self.model = model
         self.pieces = Pieces(model, config, batch, regime)
 
     def difference(self, first: str, second: str) -> Difference:
-        """The difference between two conventions, by name."""
+        """Explain the difference between two conventions, given by name."""
         one, two = (convention_of(name).of(self.model.spec.called) for name in (first, second))
         total = self.total(two) - self.total(one)
         steps = []
@@ -70,7 +70,7 @@ class Comparison:
         return Difference(first, second, total, tuple(sorted(steps, key=lambda step: -abs(step.flops))))
 
     def main_cause(self, first: str, second: str) -> str:
-        """The cause of most of the difference between two conventions, in words; empty if there is none."""
+        """Describe the largest cause of the difference between two conventions; empty if they agree."""
         one, two = (convention_of(name).of(self.model.spec.called) for name in (first, second))
         causes = self.causes(one, two)
         if not causes:
@@ -79,7 +79,7 @@ class Comparison:
         return cause.words([role for _, role in sorted(changed, key=lambda piece: -abs(changed[piece]))], first, second)
 
     def causes(self, one: Convention, two: Convention) -> dict[Cause, dict[Piece, Any]]:
-        """The causes of a difference, each with the FLOPs by which its pieces differ."""
+        """Map each cause of a difference to its pieces, with the FLOPs by which they differ."""
         before, after = self.pieces.flops(one), self.pieces.flops(two)
         changed = {piece: after.get(piece, 0) - before.get(piece, 0) for piece in {**before, **after}}
         groups = self.netted({piece: flops for piece, flops in changed.items() if flops})
@@ -93,7 +93,7 @@ class Comparison:
         return sum(self.pieces.flops(convention).values())
 
     def netted(self, changed: Mapping[Piece, Any]) -> dict[Piece, tuple[Piece, ...]]:
-        """The pieces that differ, by the one that differs most of those that read the same weight with opposite signs."""
+        """Group pieces that read the same weight and differ with opposite signs, by the largest of each."""
         groups: dict[Piece, tuple[Piece, ...]] = {}
         for piece in sorted(changed, key=lambda piece: -abs(changed[piece])):
             weights = self.pieces.weights(piece)
@@ -104,7 +104,7 @@ class Comparison:
         return {main: group for main, group in groups.items() if sum(changed[piece] for piece in group)}
 
     def terms(self, one: Convention, two: Convention, pieces: Sequence[Piece], negative: bool) -> tuple[tuple[str, str], ...]:
-        """The difference by moments, as text; with ``negative`` the signs are turned, since the words say "less"."""
+        """Pairs (moment, coefficient) of a difference as text; ``negative`` flips signs, for the word "less"."""
         before, after = self.pieces.cost(one, pieces), self.pieces.cost(two, pieces)
         formulas, found = self.pieces.formulas(one, two), []
         for key in dict.fromkeys([*after, *before]):
@@ -114,7 +114,7 @@ class Comparison:
         return tuple(sorted(found, key=lambda term: term[1].startswith("-")))
 
     def moment_in_words(self, key: Key) -> str:
-        """A moment in words: a token or a pair of tokens of a stream, an item, or a function of lengths."""
+        """Describe a moment in words: a token, a pair of tokens, an item, or a function of lengths."""
         side, items, monomial = key
         product = Polynomial({monomial: Fraction(1)})
         if not monomial:
@@ -129,5 +129,5 @@ class Comparison:
 
 
 def percent(share: Fraction | None) -> str:
-    """A share for people; ``-`` if there is no difference to have a share of."""
+    """Format a share as a percentage; ``-`` if it is None."""
     return "-" if share is None else f"{float(100 * share):.2f} %"

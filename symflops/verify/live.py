@@ -30,12 +30,12 @@ from symflops.verify.tensors import arguments_of, filled, moved, needed
 Estimated = tuple[Program, Mapping[str, Any]]
 OPTIONS = {"transformers": {"attn_implementation": "eager"}}
 LARGE = 2_000_000_000
-"""Elements of a model that is not built on the CPU to see its masks: 8 GB."""
+"""Models with more elements (8 GB) are not built on the CPU to compare masks."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveReport:
-    """The real model and the spec compared on one case.
+    """Comparison of the real model and the spec on one case.
 
     ``parameters`` counts elements. ``missing`` are real parameters that the spec does not claim, ``extra`` claimed ones that
     the model lacks, ``wrong`` those of another shape (name, real, derived). Passes are FLOPs of one step: of training, and of
@@ -64,7 +64,7 @@ class LiveReport:
     masks: Masks | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The report as plain data: for each figure the real and the derived value."""
+        """Convert the report to JSON data: for each figure the real and the derived value."""
         names = ("parameters", "forward", "backward", "inference", "inference_backward")
         figures = {name: {"real": getattr(self, name).expected, "derived": getattr(self, name).derived} for name in names}
         masks = self.masks.as_json() if self.masks else None
@@ -88,7 +88,7 @@ class Counts:
 
 
 def verify_live(model: Model, case: LiveCase) -> LiveReport:
-    """Build the real class for one case, run both passes, and compare parameters, FLOPs and modules with the derivation.
+    """Build and run the real class of one case; compare parameters, FLOPs and modules with the spec.
 
     Raises:
         SymflopsError: a package is missing, the class does not exist, or it does not accept the case.
@@ -116,9 +116,9 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
 
 
 def masks_of(model: Model, case: LiveCase, derived: Callable[[Mapping[str, Any]], Estimated] | None = None) -> Masks | None:
-    """The masks of the real class, as it attends by default, beside those of the spec; None if neither has attention.
+    """Compare masks of the real class (default attention) with the spec's; None if neither attends.
 
-    ``derived`` has a program and the sizes of a config at hand.
+    ``derived`` returns a program and the sizes of a config; by default both are derived anew.
     """
     why = "the class does not run on the CPU"
     try:
@@ -138,7 +138,7 @@ def masks_of(model: Model, case: LiveCase, derived: Callable[[Mapping[str, Any]]
 
 
 def estimated(model: Model, config: Mapping[str, Any]) -> Estimated:
-    """The program and the sizes of a config."""
+    """Derive the program and the sizes of a config."""
     program = model.lines(["full"], ["torch"], config)
     return program, InterpretedEstimator(program, config, regime="full", convention="torch").sizes
 
@@ -162,7 +162,7 @@ def reference_of(model: Model, case: LiveCase) -> str:
 def passes(
     model: Model, real: Any, case: LiveCase, trained: InterpretedEstimator, inferred: InterpretedEstimator, aliases: list[str]
 ) -> dict[str, Any]:
-    """The fields of a report about passes; for an unfinished spec whose model cannot run, only the reason."""
+    """Fields of a :class:`LiveReport` about passes; if an unfinished spec cannot run, only the reason."""
     try:
         arguments = moved(arguments_of(trained.program, case.batch, trained.sizes, case.arguments), case.device)
         outputs = outputs_of(model)
@@ -185,7 +185,7 @@ def passes(
 
 
 def widths(program: Program, sizes: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """The whole numbers among the sizes that a shape may consist of, without those that count iterations of a repeat."""
+    """Yield the integer sizes that a shape may consist of; sizes that count repeats are excluded."""
     counts = {name for tensor in program.tensors for _, _, high, _ in tensor.ranges for name in symbols(high)}
     for name, value in sizes.items():
         if isinstance(value, int) and not isinstance(value, bool) and name not in counts:
@@ -195,12 +195,12 @@ def widths(program: Program, sizes: Mapping[str, Any]) -> Iterator[tuple[str, in
 def build(
     reference: str, case: LiveCase, folder: Path | None = None, own: Mapping[str, Mapping[str, Any]] = OPTIONS
 ) -> tuple[Any, Mapping[str, Any]]:
-    """The real model in evaluation mode, and its complete config, including the defaults of the class.
+    """Build the real model in evaluation mode; return it with its complete config, defaults included.
 
     Args:
         reference: The class.
         case: Its config and options.
-        folder: The folder of the spec, for a class from a file beside it.
+        folder: The folder of the spec, for a class from a file in it.
         own: Options of the classes of each package.
 
     Raises:
@@ -220,7 +220,7 @@ def build(
 
 
 def parameters_of(model: Any) -> tuple[dict[str, Shape], dict[str, str]]:
-    """The shape of each parameter, tied ones once; and for every name the first name of its parameter."""
+    """Map parameters to shapes, tied ones once; and map every name to the first name of its parameter."""
     shapes = {name: tuple(tensor.shape) for name, tensor in model.named_parameters()}
     first = {id(tensor): name for name, tensor in model.named_parameters()}
     return shapes, {name: first[id(tensor)] for name, tensor in model.named_parameters(remove_duplicate=False)}
@@ -234,7 +234,7 @@ def outputs_of(model: Model) -> tuple[str, ...]:
 def run(
     model: Any, arguments: Mapping[str, Any], case: LiveCase, train: bool, modules: bool = True, outputs: Sequence[str] = ()
 ) -> tuple[Counts, Counts]:
-    """FLOPs of the forward pass, and of the backward pass from the sum of ``outputs``; the latter are 0 without ``train``.
+    """Count FLOPs of the forward pass, and of the backward pass from ``outputs`` (0 without ``train``).
 
     Raises:
         SymflopsError: the model fails to run.
@@ -246,7 +246,7 @@ def run(
 
 @contextmanager
 def frozen(model: Any, whole: bool) -> Iterator[None]:
-    """Freeze the ``whole`` model for a pass without gradients: the counter's hooks fail on views of parameters that train."""
+    """Freeze the model in the context if ``whole``; the counter's hooks fail on views of trained weights."""
     trained = [tensor for tensor in model.parameters() if whole and tensor.requires_grad]
     try:
         for tensor in trained:
@@ -258,7 +258,7 @@ def frozen(model: Any, whole: bool) -> Iterator[None]:
 
 
 def counted(mode: Any, model: Any) -> Counts:
-    """The counts of a counter, by path without the class in front; a shared module has the first of its paths."""
+    """Convert a counter to FLOPs by module path; a shared module counts under its first path."""
     first = {id(module): name for name, module in model.named_modules()}
     paths = {name: first[id(module)] for name, module in model.named_modules(remove_duplicate=False)}
     found: Counter[str] = Counter()

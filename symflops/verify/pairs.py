@@ -1,7 +1,7 @@
-"""Pairs that the masks of a real class hide, beside those that a spec leaves out, attention module by attention module.
+"""Compares the query-key pairs that the masks of a real class hide with those that a spec leaves out, by attention module.
 
-PyTorch's counter sees every pair of a query and a key. A mask shows in the input of a softmax: what it hides is far below the
-rest. So any attention is seen, fused or written out, of any library.
+PyTorch's counter counts every pair. The mask is read off the input of each softmax, where hidden scores are far below the
+rest. This works for any attention of any library, fused or written out.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ HIDDEN = -99.0
 """A score below it is masked: classes add -100, -10,000, the least number or minus infinity, and the model's weights are 0."""
 SOFTMAX = ("_softmax", "_safe_softmax")
 FLASH = "is_causal"
-"""The name of flash attention that is imitated; transformers takes one with "flash" in it for a kernel to be loaded."""
+"""Name of the imitated flash attention; for a name with "flash" in it transformers would load a kernel."""
 IMPLEMENTATIONS = {"sdpa": "sdpa", "eager": "eager", FLASH: "flash"}
-"""Implementations of transformers by their names there; flash attention is imitated where the class has it."""
+"""Attention implementations of transformers, with the name in reports; flash is imitated if the class supports it."""
 
 Hidden = Counter[str]
 """Hidden pairs of a forward pass, once for each head, by module; a module has those of the modules inside it."""
@@ -36,14 +36,14 @@ Hidden = Counter[str]
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Hidden pairs, and the modules that run with softmax attention inside, the model itself (empty) among them."""
+    """Hidden pairs by module, and the modules that contain softmax attention (the model itself is empty)."""
 
     hidden: Hidden
     attending: frozenset[str]
 
 
 def real_pairs(model: Any, arguments: Mapping[str, Any]) -> Pairs:
-    """The pairs that a real model on the CPU hides; its parameters become 0.
+    """Count the pairs that a real model on the CPU hides; this sets its parameters to 0.
 
     Raises:
         Exception: the model does not run.
@@ -65,7 +65,7 @@ def real_pairs(model: Any, arguments: Mapping[str, Any]) -> Pairs:
 
 
 def other_implementation(model: Any, arguments: Mapping[str, Any], seen: Pairs) -> str:
-    """An attention implementation under which a real model hides other pairs than those ``seen``; empty if there is none."""
+    """Find an attention implementation under which a model hides other pairs than ``seen``; empty if none."""
     library = hasattr(model, "set_attn_implementation")
     if library:
         register()
@@ -80,23 +80,20 @@ def other_implementation(model: Any, arguments: Mapping[str, Any], seen: Pairs) 
 
 
 def telling(tensor: Any, name: str) -> Any:
-    """A tensor on the CPU in place of one without values: of 1, so that masks hide nothing and no picture is empty.
-
-    Indices are 0.
-    """
+    """Fill a meta tensor on the CPU: floats and masks with 1, so that nothing is hidden; indices with 0."""
     full = tensor.is_floating_point() or ("mask" in name and "padding" not in name)
     return needed("torch").full_like(tensor, 1 if full else 0, device="cpu")
 
 
 class Evaluated(Sizes):
-    """The values of letters for one config and batch, with the indices and lengths of the moment."""
+    """Values of letters for one config and batch; indices and lengths are set while iterating."""
 
     def __init__(self, graph: Graph, config: Mapping[str, Any], items: Mapping[str, list[Any]]) -> None:
         super().__init__(graph, config)
         self.batch = items
 
     def total(self, expr: Expr, items: str) -> Any:
-        """The sum of an expression over the items of an index set."""
+        """Sum an expression over the items of an index set."""
         expr = expr.replace(Longest, self.longest).replace(Together, lambda over, each: Integer(self.total(each, over.name)))
         return sum(self.of_items(expr, items))
 
@@ -107,18 +104,18 @@ class Evaluated(Sizes):
         return Integer(max(self.of_items(length, items), default=0))
 
     def of_items(self, expr: Expr, items: str) -> Iterator[Any]:
-        """The value of an expression for each item of an index set."""
+        """Yield the value of an expression for each item of an index set."""
         for item in self.batch.get(items, [{}]):
             self.update(item)
             yield self.value(expr)
 
     def text(self, path: Path) -> str:
-        """A path with the indices of this iteration."""
+        """Render a path with the current indices."""
         return "".join(part if isinstance(part, str) else str(self.value(part)) for part in path.parts)
 
 
 def derived_pairs(graph: Graph, config: Mapping[str, Any], items: Mapping[str, list[Any]]) -> Pairs:
-    """The pairs that a spec leaves out for one config and batch; each iteration of a repeat counts by itself."""
+    """Count the pairs that a spec leaves out for one config and batch, per iteration of a repeat."""
     values, found = Evaluated(graph, config, items), Counter[str]()
     for operator in running(graph.body, values):
         for contraction in operator.contractions:
@@ -133,10 +130,10 @@ def derived_pairs(graph: Graph, config: Mapping[str, Any], items: Mapping[str, l
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """How the masks of a real class compare with those of a spec.
+    """Comparison of the masks of a real class with those of a spec.
 
     ``modules`` are the innermost modules that differ, each with the pairs that the class hides, and those that the spec leaves
-    out, once for each head. ``unseen`` says why the class could not be asked. ``unlike`` is an attention implementation of the
+    out, once for each head. ``unseen`` says why the class could not be run. ``unlike`` is an attention implementation of the
     library under which the class hides other pairs than by default.
     """
 
@@ -150,7 +147,7 @@ class Masks:
         return "not seen" if self.unseen else "differ" if self.modules else "equal"
 
     def as_json(self) -> dict[str, Any]:
-        """The comparison as plain data."""
+        """Convert the comparison to JSON data."""
         words = {"why": self.unseen, "unlike": self.unlike}
         modules = [{"module": path, "real": real, "derived": derived} for path, real, derived in self.modules]
         found = {"verdict": self.verdict, "modules": modules, **words}
@@ -167,7 +164,7 @@ class Masks:
 
 
 def compared(real: Pairs, derived: Pairs) -> Masks:
-    """Both compared; a list of modules does not run itself."""
+    """Compare hidden pairs over modules that attend on both sides, and keep the innermost that differ."""
     known = real.attending & derived.attending | {""}
     wrong = {path for path in known if real.hidden[path] != derived.hidden[path]}
     inner = [path for path in wrong if not any(other.startswith(f"{path}." if path else "") for other in wrong - {path})]
@@ -175,7 +172,7 @@ def compared(real: Pairs, derived: Pairs) -> Masks:
 
 
 def running(nodes: Iterable[Node], values: Evaluated) -> Iterator[Operator]:
-    """The operators that run, in each iteration of each loop; ``values`` has the indices meanwhile."""
+    """Yield the operators that run, per iteration of each loop; ``values`` holds the current indices."""
     for node in nodes:
         if isinstance(node, Operator) and values.value(node.guard.expr):
             yield node
@@ -189,7 +186,7 @@ def running(nodes: Iterable[Node], values: Evaluated) -> Iterator[Operator]:
 
 
 def register() -> None:
-    """Make the implementation ``FLASH`` known to transformers; its masks are those of flash attention, none without padding."""
+    """Register ``FLASH`` with transformers; its masks are those of flash attention: none without padding."""
     transformers, masks = needed("transformers"), needed("transformers.masking_utils")
     transformers.AttentionInterface.register(FLASH, attend)
     transformers.AttentionMaskInterface.register(FLASH, masks.flash_attention_mask)

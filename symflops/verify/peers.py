@@ -7,7 +7,7 @@ A record holds the arguments of a framework's own code and the figure that it re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -33,9 +33,9 @@ TOLERANCE = Fraction(1, 10**12)
 
 @dataclass(frozen=True, slots=True)
 class Conformance:
-    """The result of one record.
+    """Result of comparing one record of a framework with its derivation.
 
-    ``status`` is ``equal``, ``different``, ``refused`` (not derivable here, though the framework counts) or ``unmapped``.
+    ``status`` is ``equal``, ``different``, ``refused`` (only the framework returns a figure) or ``unmapped``.
     """
 
     system: str
@@ -47,13 +47,13 @@ class Conformance:
     explanation: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """As ``symflops conform --json`` prints it."""
+        """Convert the result to the JSON object that ``symflops conform --json`` prints."""
         shown = {name: getattr(self, name) for name in self.__slots__}
         return {name: float(value) if isinstance(value, Fraction) else value for name, value in shown.items()}
 
 
 def systems(folder: Path) -> Iterator[tuple[str, list[Record]]]:
-    """The records of every system: one file each.
+    """Yield each system (a framework) with its records; a system is one JSON file in ``folder``.
 
     Raises:
         SymflopsError: the folder does not exist, or a file is not JSON.
@@ -73,7 +73,7 @@ def systems(folder: Path) -> Iterator[tuple[str, list[Record]]]:
 
 @cache
 def page_of(system: str) -> PeerPage | None:
-    """The page of a system, or None."""
+    """Read the page that maps the records of a system; None if there is no page."""
     path = PACKAGE / "conventions" / "peers" / f"{system}.yaml"
     page = read_peers(read_source(path)) if system.isidentifier() and there(path) else None
     return page_of(page.same_as) if page is not None and page.same_as else page
@@ -107,7 +107,7 @@ class Conforming:
         return Conformance(system, identity, "equal" if equal else "different", expected, derived, equal, explanation)
 
     def derive(self, case: PeerCase, record: Record, names: Names) -> Any:
-        """The figure, or figures, of a record."""
+        """Derive the figure of a record, or a dict of figures."""
         config = config_of(case, record, names)
         if not case.spec:
             return {key: value_of(tell, names) for key, tell in case.tells}
@@ -129,10 +129,10 @@ class Conforming:
     def estimator(
         self, spec: str, convention: str, regime: str, config: Mapping[str, Any], named: str = ""
     ) -> InterpretedEstimator:
-        """The estimator of a model under a convention; one program serves all configs that it fits.
+        """Build the estimator of a model under a convention; configs of one structure share a program.
 
-        A framework may count one model as another: the class that a record's config names does not bind, and ``named`` is the
-        class whose rules apply.
+        A framework may count one model as another: the class in a record's config is ignored, and the rules of the class
+        ``named`` apply.
         """
         config = {key: value for key, value in config.items() if key not in NAMING}
         if spec not in self.models:
@@ -144,18 +144,15 @@ class Conforming:
         fixed = (*key, repr(config))  # a program whose structure the config decides
         program = self.programs.get(key) or self.programs.get(fixed)
         if program is None:
-            program = unlimited(self.models[spec].program([regime], [rules], config))
+            program = self.models[spec].program([regime], [rules], config)
             self.programs[fixed if program.fixed else key] = program
-        return InterpretedEstimator(program, config, regime=program.regimes[0].name, convention=program.conventions[0])
-
-
-def unlimited(program: Program) -> Program:
-    """The program without conditions on the lengths that its class takes: a framework's figure is arithmetic."""
-    return replace(program, conditions=(), inner=tuple(one for one in program.inner if not one.text))
+        found = InterpretedEstimator(program, config, regime=program.regimes[0].name, convention=program.conventions[0])
+        found.any_length = True  # a framework's figure is arithmetic
+        return found
 
 
 def completed(page: PeerPage | None, record: Record) -> Record:
-    """A record with the fields of its config that the framework knows by the name of the model."""
+    """Complete the config of a record with the fields that its page lists for the model's name."""
     known = page.models.get(str(record.get("model"))) if page is not None else None
     if known is None:
         return record
@@ -165,7 +162,7 @@ def completed(page: PeerPage | None, record: Record) -> Record:
 
 
 def case_of(page: PeerPage | None, record: Record) -> tuple[PeerCase | None, Names]:
-    """The first case whose condition holds, and the names of the record."""
+    """Find the first case of a page whose condition holds (or None); also return the record's names."""
     names = names_of(record)
     for case in page.cases if page is not None else ():
         if case.when is None or value_of(case.when, names):
@@ -174,13 +171,13 @@ def case_of(page: PeerPage | None, record: Record) -> tuple[PeerCase | None, Nam
 
 
 def expected_of(record: Record) -> Any:
-    """The figure that the framework returned; None if it refused."""
+    """Read the figure or state that the framework returned; None if it refused."""
     found = record.get("flops") if "state" not in record else record["state"]
     return float(found) if isinstance(found, str) else found
 
 
 def has_figure(record: Record) -> bool:
-    """Whether :func:`expected_of` can tell the figure of a record."""
+    """Whether the figure of a record is null, a finite number, or a table of numbers."""
     try:
         found = expected_of(record)
     except ValueError:
@@ -201,20 +198,20 @@ def same(expected: Any, derived: Any) -> bool:
 
 
 def refused(system: str, identity: str, expected: Any, why: str) -> Conformance:
-    """The result of a record that cannot be derived: equal if the framework refuses it too."""
+    """Build the result of a record that cannot be derived: equal if the framework refuses it too."""
     equal = expected is None
     return Conformance(system, identity, "equal" if equal else "refused", expected, None, equal, "" if equal else why)
 
 
 def unmapped(page: PeerPage | None) -> str:
-    """Why a record has no case."""
+    """Explain why no case matches a record."""
     if page is None:
         return "no page says what the records of this system are about"
     return page.notes or "no spec describes this model"
 
 
 def explain(expected: Any, derived: Any, case: PeerCase) -> str:
-    """The known reason of a difference, and its size."""
+    """Describe a difference: its known reason, if any, and its size."""
     if not isinstance(expected, (int, float)) or not isinstance(derived, (int, float, Fraction)):
         return case.because or "the figures differ"
     theirs, ours = Fraction(expected), Fraction(derived)
@@ -223,7 +220,7 @@ def explain(expected: Any, derived: Any, case: PeerCase) -> str:
 
 
 def shares(found: Sequence[Conformance]) -> dict[str, tuple[int, int]]:
-    """For each system the number of equal records, and of all."""
+    """Map each system to its numbers of equal records and of all records."""
     counts: dict[str, tuple[int, int]] = {}
     for one in found:
         equal, total = counts.get(one.system, (0, 0))

@@ -1,6 +1,6 @@
-"""Proves an estimate with its masks: those of a small model of the class, which has the settings and the layers of the config.
+"""Proves an estimate, masks included: a small model of the class, with the config's settings and layers, runs for its masks.
 
-Another process runs this (:mod:`symflops.training.introspect.proof`), as it imports the library and runs the class.
+A separate process runs this module (:mod:`symflops.training.introspect.proof`), as it imports the library and runs the class.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from symflops.verify.live import masks_of, reference_of
 from symflops.verify.pairs import Masks
 
 MOST_LAYERS = 128
-"""A repeat that is longer stays as short as in the small model."""
+"""Longer repeats keep the number of layers of the small model."""
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def compared(name: str, reference: str, config: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of the real class, how they differ from those of a spec, and its masks."""
+    """Compare the real class with a spec: its parameters, their differences, and its masks."""
     found = proof.compared(name, reference, config)
     masks = masks_beside(name, reference, config)
     more = [str(masks)] if masks and masks.modules else []
@@ -37,7 +37,7 @@ def compared(name: str, reference: str, config: dict[str, Any]) -> dict[str, Any
 
 
 def masks_beside(name: str, reference: str, config: Mapping[str, Any]) -> Masks | None:
-    """The masks of a small model of the class beside those of its spec; None if neither has attention."""
+    """Compare the masks of a small model of the class with its spec's; None if neither has attention."""
     try:
         model = load(find_spec(name))
         cases = cases_of(model.file)
@@ -52,7 +52,7 @@ def masks_beside(name: str, reference: str, config: Mapping[str, Any]) -> Masks 
 
 
 def like(small: Mapping[str, Any], config: Mapping[str, Any], layers: Collection[str], place: str = "") -> dict[str, Any]:
-    """A small config with the flags, words, nulls and lists of another one, and its ``layers``; other numbers stay."""
+    """Copy flags, words, nulls, lists and ``layers`` of a config to a small one; other numbers stay."""
     found = dict(small)
     for key, value in config.items():
         inner = small.get(key)

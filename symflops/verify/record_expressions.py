@@ -24,7 +24,7 @@ PARTS = ("config", "seqlens", "other_args", "args")
 
 
 class Names(Mapping[str, Any]):
-    """The words of a record; an absent word is null."""
+    """Names that expressions over a record may use; a missing name is null."""
 
     def __init__(self, words: Mapping[str, Any]) -> None:
         self.words = words
@@ -43,7 +43,7 @@ class Names(Mapping[str, Any]):
 
 
 def names_of(record: Record) -> Names:
-    """The words of a record and of its parts; those of a nested mapping (``text_config``) have its name as prefix."""
+    """Collect the names of a record and its parts; nested ones (``text_config``) get the outer prefix."""
     words: dict[str, Any] = {}
     for part in (record, *(record.get(name) for name in PARTS)):
         words.update(_flat(part, "") if isinstance(part, Mapping) else ())
@@ -61,7 +61,7 @@ def _flat(part: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
 
 
 def _known(value: Any) -> Any:
-    """A value of a record in the domain of expressions."""
+    """Convert a value of a record to the domain of expressions: exact numbers and tuples."""
     if isinstance(value, float):
         return Rational(repr(value)) if isfinite(value) else None
     return tuple(_known(item) for item in value) if isinstance(value, (list, tuple)) else known(value)
@@ -78,14 +78,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "indices": lambda count: tuple(Integer(number) for number in range(_number(count))),
     "modules": lambda names: tuple(f"*{name}" for name in names),  # patterns of modules by their last names
     "letters": lambda text: tuple(str(text)),
-    # the lengths of a pack without those of its empty documents, which no model is run on alone
+    # the lengths of a pack without its empty documents, on which no model runs alone
     "nonzero": lambda lengths: tuple(length for length in lengths if length != 0),
 }
-"""What expressions over a record may call."""
+"""Functions that expressions over a record may call."""
 
 
 def _number(count: Any) -> int:
-    """A number of items, within bounds."""
+    """Check that a number of items is within bounds."""
     if not 0 <= int(count) <= MOST_ITEMS:
         raise ValueError(f"{count} items")
     return int(count)
@@ -103,13 +103,13 @@ def _call(function: Callable[..., Any]) -> Callable[[Any, ast.Call], Any]:
 
 
 def value_of(expression: Expression, names: Mapping[str, Any]) -> Any:
-    """The value of an expression over a record, as a plain Python value."""
+    """Evaluate an expression over a record to a plain Python value."""
     value = python_value(evaluate(expression, names, {name: _call(function) for name, function in FUNCTIONS.items()}))
     return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
 
 
 def regime_of(case: PeerCase, names: Names) -> str:
-    """The regime of a record with its overridden fields, in the one-line form ``name:key=value,...``."""
+    """Format the regime of a record with overridden fields as ``name:key=value,...``."""
     changes = []
     for key, expression in case.changes:
         value = value_of(expression, names)
@@ -118,7 +118,7 @@ def regime_of(case: PeerCase, names: Names) -> str:
 
 
 def config_of(case: PeerCase, record: Record, names: Names) -> dict[str, Any]:
-    """The config for our spec: the record's, with fields renamed, dropped and set."""
+    """Convert the config of a record to the spec's fields: rename, drop and set some."""
     renamed = dict(case.rename)
     config = {renamed.get(key, key): value for key, value in _mapping(record.get("config")).items() if key not in case.drop}
     for key, expression in case.put:
@@ -131,7 +131,7 @@ def _mapping(part: Any) -> Mapping[str, Any]:
 
 
 def batch_of(case: PeerCase, record: Record, names: Names) -> dict[str, Any]:
-    """The lengths of each stream."""
+    """Compute the lengths of each stream from a record."""
     lists = {lengths.stream: value_of(lengths.source, names) for lengths in case.batch}
     longest = max((len(entries) for entries in lists.values() if isinstance(entries, tuple)), default=0)
     return {lengths.stream: _entries(lengths, lists[lengths.stream], longest, names) for lengths in case.batch}

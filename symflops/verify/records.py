@@ -33,13 +33,13 @@ FIELDS: Mapping[str, tuple[type, ...]] = {
     "id": (str,), "class": (str,), "config_json": (dict,), "params_total": (int,), "params_by_tensor": (dict,),
     "fwd_flops": (int,), "bwd_flops": (int, NoneType), "by_module_fwd": (dict,),
 }  # fmt: skip
-"""What every record must have."""
+"""Required fields of a record, with their types."""
 FIGURES, COUNTS = {...: int}, {...: {"flops": (int, NoneType)}}
 SHAPES: Mapping[str, Any] = {
     "params_by_tensor": FIGURES, "by_module_fwd": FIGURES, "params_trainable": int, "bwd_flops_grouped_conv_fixed": int,
     "uncounted_ops": {"fwd": COUNTS, "bwd": COUNTS}, "tokens": dict, "inputs": dict, "regime": dict,
 }  # fmt: skip
-"""What fields of a record hold that are there and not null."""
+"""Expected JSON structure of further fields, if they are present and not null."""
 Record = Mapping[str, Any]
 WITHIN = re.compile(r"[^.]\*|\*[^.]")
 
@@ -64,7 +64,7 @@ class Verdict:
     modules: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The verdict as ``symflops verify --records --json`` prints it."""
+        """Convert the verdict to the JSON object that ``symflops verify --records --json`` prints."""
         keys = ("id", "status", "parameters_ok", "forward_ok", "backward_ok", "modules_ok", "expected", "derived")
         return {key: getattr(self, key) for key in keys}
 
@@ -92,7 +92,7 @@ def read_records(folder: Path) -> Iterator[Record]:
 
 
 def expected_of(record: Record) -> dict[str, int | None]:
-    """The measured figures, plus the FLOPs of operations that the counter missed, if their amount is known."""
+    """Measured figures, plus the FLOPs of operations that the counter missed, if they are known."""
     missed = record.get("uncounted_ops") or {}
     extra = {side: sum(op["flops"] or 0 for op in missed.get(side, {}).values()) for side in ("fwd", "bwd")}
     backward = record.get("bwd_flops_grouped_conv_fixed")
@@ -105,7 +105,7 @@ def expected_of(record: Record) -> dict[str, int | None]:
 
 
 def verify_record(model: Model, record: Record) -> Verdict:
-    """Derive the figures of ``record``, and compare."""
+    """Derive the figures of ``record`` and compare them with the measured ones."""
     expected = expected_of(record)
     try:
         estimator = model.estimator(config_of_record(model, record), regime_of_record(model, record), "torch")
@@ -134,7 +134,7 @@ def verify_record(model: Model, record: Record) -> Verdict:
 
 
 def config_of_record(model: Model, record: Record) -> Mapping[str, Any]:
-    """The config of a record, changed for evaluation mode if the model ran in that mode.
+    """Return the config of a record, changed for evaluation mode if the model ran in that mode.
 
     A record does not state the mode. But work without gradients in evaluation mode leaves parameters without one, so a record
     that lists such parameters was made in that mode.
@@ -146,7 +146,7 @@ def config_of_record(model: Model, record: Record) -> Mapping[str, Any]:
 
 
 def regime_of_record(model: Model, record: Record) -> Regime:
-    """The regime of a record: its ``regime``, else everything trains; in some records the inputs need a gradient too."""
+    """Regime of a record: its ``regime``, else all parameters train (and inputs get a gradient if stated)."""
     if record.get("regime"):
         regime = regime_of_mapping(record["regime"])
         return regime if regime.loss else replace(regime, loss=loss_of(model, record))
@@ -156,7 +156,7 @@ def regime_of_record(model: Model, record: Record) -> Regime:
 
 
 def loss_of(model: Model, record: Record) -> tuple[str, ...]:
-    """The outputs of the spec that the loss of ``record`` sums; empty if it sums all of them, or names none."""
+    """Outputs of the spec that the loss of ``record`` sums; empty if it sums all outputs, or names none."""
     named = record.get("loss_over")
     outputs = [output.text for output in model.spec.outputs]
     summed = tuple(name for name in outputs if isinstance(named, list) and name in named)
@@ -164,9 +164,9 @@ def loss_of(model: Model, record: Record) -> tuple[str, ...]:
 
 
 def arguments_of(model: Model, record: Record) -> dict[str, Any]:
-    """The inputs by name; ``args`` are positional, in the order of the spec's inputs.
+    """Inputs of a record by name; positional ``args`` follow the order of the spec's inputs.
 
-    A single tensor under a name that the spec does not know stands for every input: attention of a sequence to itself.
+    A single tensor under an unknown name is used for every input: self-attention takes one sequence.
     """
     named = dict(record.get("inputs") or {})
     given = named.pop("args", None) or ()
@@ -179,7 +179,7 @@ def arguments_of(model: Model, record: Record) -> dict[str, Any]:
 
 
 def tensor_differences(estimator: InterpretedEstimator, record: Record) -> Iterator[str]:
-    """Parameters whose element counts differ, by name."""
+    """Describe each parameter whose measured and derived element counts differ."""
     derived: dict[str, int] = {}
     counts = estimator.tensors()
     if any(WITHIN.search(name) for name in counts):  # an index that is part of a word, as in weight_ih_l0
@@ -203,9 +203,9 @@ def module_differences(estimator: InterpretedEstimator, moments: Any, record: Re
 
 
 def published_of(records: Iterable[Record], models: Mapping[str, Model]) -> dict[str, list[dict[str, Any]]]:
-    """For each spec the entries of its records of published size, or of its first record if none has that size.
+    """Map each spec to entries of its records of published size, or of its first record if none has that.
 
-    If no record among them proves the closed forms of the spec's page, the first one that does follows.
+    If none of these records proves the closed forms of the spec's page, the first record that does is added.
     """
     found: dict[str, list[Record]] = {}
     for record in records:
@@ -219,7 +219,7 @@ def published_of(records: Iterable[Record], models: Mapping[str, Model]) -> dict
 
 
 def kept(records: Sequence[Record], models: Mapping[str, Model]) -> list[Record]:
-    """The records of one spec that are kept."""
+    """Select the records of one spec for :func:`published_of`."""
     found = [record for record in records if record.get("published_size")] or list(records[:1])
     structure = models[records[0]["class"]].typical(["full"], ["torch"]).fixed
 
@@ -234,7 +234,7 @@ def kept(records: Sequence[Record], models: Mapping[str, Model]) -> list[Record]
 
 
 def entry_of(model: Model, record: Record) -> dict[str, Any]:
-    """The stored part of a record: the sizes of its config, and the lengths of its batch.
+    """Build the stored entry of a record: the sizes of its config, and the lengths of its batch.
 
     Raises:
         SymflopsError: the spec does not fit the record.
@@ -255,7 +255,7 @@ def entry_of(model: Model, record: Record) -> dict[str, Any]:
 
 
 def sizes_in(config: Mapping[str, Any], fields: Sequence[Field]) -> dict[str, Any]:
-    """The part of a config that a program reads, each size under its first key."""
+    """Restrict a config to the fields that a program reads, each under its first key."""
     found: dict[str, Any] = {}
     for one in fields:
         value = look_up(config, one.keys)

@@ -1,7 +1,7 @@
 """Makes the real arguments of a forward pass, from the layouts of a program's inputs and the lengths of a batch.
 
 Tensors are on the meta device and cost nothing. Only tensors whose values are lengths are real, on the CPU. For a model on the
-CPU all of them are moved there.
+CPU all tensors are moved there.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def needed(package: str) -> Any:
 def arguments_of(
     program: Program, batch: Mapping[str, Any], sizes: Mapping[str, Any], further: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The keyword arguments of the forward pass.
+    """Build the keyword arguments of the forward pass.
 
     Args:
         program: Its inputs and their layouts.
@@ -72,7 +72,7 @@ def arguments_of(
 
 
 def tensor_of(info: InputInfo, items: list[Item], sizes: Mapping[str, Any], streams: Mapping[str, Any]) -> Any:
-    """The tensor of one input: int64 indices if it has no width, else float32."""
+    """Build the tensor of one input: int64 indices if it has no width, else float32."""
     torch = needed("torch")
     layout = info.layout
     assert layout is not None
@@ -89,12 +89,12 @@ def tensor_of(info: InputInfo, items: list[Item], sizes: Mapping[str, Any], stre
 
 
 def moved(value: Any, device: str) -> Any:
-    """Arguments on another device; meta tensors become zeros there."""
+    """Move arguments to another device, where meta tensors become zeros."""
     return value if device == "meta" else filled(value, lambda one, _: needed("torch").zeros_like(one, device=device))
 
 
 def filled(value: Any, make: Callable[[Any, str], Any], name: str = "") -> Any:
-    """Arguments in which ``make(tensor, name)`` stands for each tensor without values; mappings and lists may hold some."""
+    """Replace each tensor without values by ``make(tensor, name)``, also inside mappings and lists."""
     if isinstance(value, Mapping):
         return {inner: filled(item, make, str(inner)) for inner, item in value.items()}
     if isinstance(value, list):
@@ -104,7 +104,7 @@ def filled(value: Any, make: Callable[[Any, str], Any], name: str = "") -> Any:
 
 
 def described(value: Any) -> Any:
-    """A further argument: ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: [[1, 4, 4]]}`` one with these values.
+    """Convert a case's argument: ``{shape: [2, 24], dtype: float32}``, ``{value: [[1, 4]]}`` are tensors.
 
     Mappings and lists may contain such tensors.
     """
@@ -128,12 +128,12 @@ def _dtype(torch: Any, name: Any) -> Any:
 
 
 def _samples(sets: Mapping[str, list[Item]]) -> list[Item]:
-    """The items of an index set without lengths: as many as samples."""
+    """Items of an index set without lengths: one empty item per sample."""
     return [{} for _ in sets.get(SAMPLES, ({},))]
 
 
 def _dense(info: InputInfo, items: list[Item]) -> Item:
-    """The lengths of an input, which all items must share."""
+    """Lengths of a dense input, which must be equal for all items."""
     assert info.layout is not None
     if not info.layout.counts:
         named = {name for axis in info.layout.axes for name in NAMES.findall(axis.partition("=")[0])}
@@ -146,7 +146,7 @@ def _dense(info: InputInfo, items: list[Item]) -> Item:
 
 
 def _dimension(info: InputInfo, axis: str, lengths: Item, width: int | None, sizes: Mapping[str, Any]) -> int:
-    """The length of one dimension: ``b``, a batch variable, a number, the width, a size, or a formula; ``t=1`` is ``t``."""
+    """Length of one dimension of a layout: ``b``, an axis, the width, a size or formula (``t=1``: ``t``)."""
     word = axis.partition("=")[0]
     if word in lengths:
         return lengths[word]

@@ -1,6 +1,6 @@
 """Verdicts on measured records, compared with the list of records known to be inexact.
 
-They are kept in the user's cache until the package, the spec or a record changes.
+The user's cache keeps them until the package, the spec or a record changes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ PASSES = ("forward", "backward")
 
 
 def judged(verdict: Verdict, record: Record, known: Mapping[str, KnownInexact]) -> Verdict:
-    """The verdict on a record, given the list: ``inexact`` if it differs exactly as its entry states.
+    """Adjust a verdict by the inexact list: ``inexact`` if the record differs exactly as its entry states.
 
-    If a listed record is exact, its entry is ``stale``. If it differs otherwise, the verdict says how.
+    If a listed record is exact, its entry is ``stale``. If it differs in another way, the verdict describes how.
     """
     entry = known.get(verdict.id)
     if entry is None or verdict.status not in ("exact", "mismatch"):
@@ -47,7 +47,7 @@ def judged(verdict: Verdict, record: Record, known: Mapping[str, KnownInexact]) 
 
 
 def containers(entry: KnownInexact, measured: Mapping[str, int]) -> dict[str, int]:
-    """The stated differences of modules and, summed, of their measured containers; without sums of zero."""
+    """Sum the stated differences of modules into their measured containers; zero sums are omitted."""
     found: Counter[str] = Counter()
     for name, difference in entry.modules:
         words = name.split(".")
@@ -63,7 +63,7 @@ def _difference(verdict: Verdict, name: str) -> int | None:
 
 
 class VerifiedSpec:
-    """A spec, the classes that it names, and what earlier runs found of its records; it is only read where a run must."""
+    """A spec with the cached verdicts of earlier runs on its records; it is loaded only if needed."""
 
     def __init__(self, file: SpecFile, cold: bool = False) -> None:
         self.file = file
@@ -88,16 +88,16 @@ class VerifiedSpec:
 
     @cached_property
     def model(self) -> Model:
-        """The spec as it is loaded."""
+        """The model of the spec, loaded on first access."""
         return load(self.file)
 
     @property
     def references(self) -> Sequence[str]:
-        """The classes that it names."""
+        """The reference classes of the spec, cached ones if possible."""
         return self.model.spec.references if self.names is None else self.names
 
     def verdict(self, record: Record) -> Verdict:
-        """What an earlier run found of a record, else what is found now."""
+        """Return the cached verdict on a record, or derive the record now."""
         key = digest(json.dumps(record, sort_keys=True))
         if key not in self.verdicts:
             self.verdicts[key] = asdict(verify_record(self.model, record))
@@ -105,7 +105,7 @@ class VerifiedSpec:
         return Verdict(**self.verdicts[key])
 
     def keep(self) -> None:
-        """Keep what this run found, where the cache can be written."""
+        """Write new verdicts to the cache, if it is writable."""
         if not self.fresh:
             return
         sources = {source.path: digest(source.text) for source in self.model.spec.sources}
@@ -117,7 +117,7 @@ class VerifiedSpec:
 
 
 def verify_records(records: Sequence[Record], specs: Mapping[str, VerifiedSpec]) -> Iterator[Verdict]:
-    """The verdict on each record; ``specs`` maps class names to specs."""
+    """Yield the verdict on each record; ``specs`` maps class names to specs."""
     for record in records:
         spec = specs.get(record["class"])
         if spec is None:

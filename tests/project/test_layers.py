@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import networkx
 import pytest
 
+from symflops import moved
 from symflops.api import convention_of, regime_of
 from symflops.compiler import Goal, Request, compile_spec
 from symflops.support.findings import Source
@@ -112,6 +115,28 @@ def test_operators_targets_and_commands_do_not_know_each_other():
                 parts = module.split(".")
                 if parts[1] == folder and len(parts) > 2:
                     assert parts[2] in allowed, f"{path.name} imports its sibling {module}"
+
+
+def test_folders_are_few_and_import_each_other_one_way():
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert len(folders) <= 20
+    edges = {(path.relative_to(PACKAGE).parts[0], module.split(".")[1]) for path in FILES for module in imports(path)}
+    graph = networkx.DiGraph((one, two) for one, two in edges if one != two and {one, two} <= folders - {"generated"})
+    assert networkx.is_directed_acyclic_graph(graph), networkx.find_cycle(graph)
+
+
+def test_few_files_share_a_name():
+    names = Counter(path.name for path in FILES if path.name != "__init__.py")
+    assert not {name: count for name, count in names.items() if count > 3}
+
+
+@pytest.mark.parametrize("old", ["adapters.verl", "catalog.explanation", "devices.peaks", "diagnostics.findings", "live.model", "meter.mfu", "questions.solve", "runtime.lengths", "witness.peers"])
+def test_a_published_path_is_the_module_that_moved(old):
+    folder, _, file = old.partition(".")
+    new = moved.FILES.get(old, f"{moved.FOLDERS[folder]}.{file}")
+    assert importlib.import_module(f"symflops.{old}") is importlib.import_module(f"symflops.{new}")
+    with pytest.raises(ModuleNotFoundError, match=f"symflops.{folder}.nothing"):
+        importlib.import_module(f"symflops.{folder}.nothing")
 
 
 def test_files_are_small_and_documented():

@@ -149,12 +149,12 @@ def test_verl_omni_latents_of_any_form():
     assert one.get_latent_seqlens({"audio_latents": torch.zeros(2, 16, 64)}) == [16, 16]
     assert one.get_latent_seqlens({}) == one.get_latent_seqlens({"image_latents": torch.tensor(1.0)}) == []
     assert one.get_latent_seqlens({"image_latents": torch.zeros(2)}) == one.get_latent_seqlens({"all_latents": torch.zeros(2, 3, 4)}) == [0, 0]
-    with pytest.raises(SymflopsError, match="at least 1 token of a latent"):
-        one.estimate_flops([], [5, 6], 1.0)
-    with pytest.raises(SymflopsError, match="at least 1 token of a prompt"):
-        one.estimate_flops([16], [], 1.0)
-    with pytest.warns(UserWarning, match="own class answers"):  # VeRL-Omni's own formula counts none
-        assert verl_omni.safe(Theirs, Theirs, {})(IMAGE).estimate_flops([16], [], 1.0) == 7
+    for latents, prompts in (([0, 0], [5, 6]), ([16], [0])):  # VeRL-Omni counts these; the class fails
+        with pytest.raises(SymflopsError, match="the class takes at least 1 token of a"):
+            total(IMAGE, latent=latents, prompt=prompts)
+        counted = one.estimator.total(one.estimator.moments(latent=latents, prompt=prompts))
+        given = [length for length in latents if length], [length for length in prompts if length]
+        assert counted > 0 and one.estimate_flops(*given, 1.0) == pytest.approx(counted / 1e12)
 
 
 def test_verl_omni_lora_is_a_regime():

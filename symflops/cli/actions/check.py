@@ -1,6 +1,6 @@
-"""Checks a spec: mistakes of form, mistakes of meaning, entries that nothing uses, and roles that a convention counts by.
+"""Checks a spec: syntax, meaning, unused entries, and inferred roles that change what a convention counts.
 
-It can wait until the spec, or a file that it may read, has changed.
+It can also wait until the spec, or a file that it may read, changes.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from symflops.read.variants import needless_sizes
 from symflops.support.findings import Diagnostic, Reporter, SpecError, in_order
 
 UNSURE = ("structural-size", "alternating-repeat", "bad-pattern", "bad-expression", "missing-field")
-"""Findings that may follow from a mistake of form already reported, such as a size without its default."""
+"""Codes of findings that may only follow from a reported syntax mistake, such as a size without its default."""
 
 State = dict[str, tuple[int, int]]
-SECONDS = 0.5  # between two looks at the files of a spec that is watched
+SECONDS = 0.5  # interval at which the files of a watched spec are polled
 
 
 def findings(
@@ -42,11 +42,11 @@ def findings(
     conventions: Iterable[str | Path] = (),
     configs: Sequence[Mapping[str, Any]] = (),
 ) -> list[Diagnostic]:
-    """The findings about a spec, in the order of the file; warnings and notes only if there is no error.
+    """Check a spec; return its findings in file order, warnings and notes only if there is no error.
 
     Derives the structures of the defaults, of each variant, of ``configs`` and of other values of the sizes that decide the
     structure (:mod:`symflops.cli.actions.structures`), applies ``regimes`` to the model, and reads ``conventions`` and the list
-    of inexact records beside the spec.
+    of inexact records of its library.
 
     Raises:
         SymflopsError: a file cannot be read.
@@ -83,14 +83,14 @@ def findings(
 
 
 def _build(model: Model, variant: str) -> None:
-    """Build the structure of the defaults or of a variant; derive a variant that may not need all of its sizes."""
+    """Build the graph of the defaults or a variant; derive a variant that may list needless sizes."""
     fixed = model.graph({} if not variant else None, variant).fixed
     if variant and needless_sizes(model.variant(variant), fixed):
         model.structure(variant)
 
 
 def _built_with(report: Reporter, *given: Any) -> Graph:
-    """The graph of a spec, whose warnings go to ``report``."""
+    """Build the graph of a spec, and add its warnings to ``report``."""
     graph, found = build_through(*given)
     found.check()
     _keep(report, found.diagnostics)
@@ -98,7 +98,7 @@ def _built_with(report: Reporter, *given: Any) -> Graph:
 
 
 def _findings_of(step: Callable[..., object], *given: Any) -> Sequence[Diagnostic]:
-    """The findings of a step that a mistake in a spec ends."""
+    """Run ``step`` and return the findings of its :class:`SpecError`; empty if it succeeds."""
     try:
         step(*given)
     except SpecError as error:
@@ -107,10 +107,10 @@ def _findings_of(step: Callable[..., object], *given: Any) -> Sequence[Diagnosti
 
 
 def as_far_as(file: SpecFile) -> tuple[Model, list[Diagnostic]]:
-    """The model of a spec without its faulty entries, and the findings about these.
+    """Load a spec without its faulty entries; return the model and the findings about those entries.
 
     Raises:
-        SpecError: it is no YAML, or what stands before its graph is wrong.
+        SpecError: the file is not YAML, or a section before its graph is wrong.
     """
     reading = read_through(file.source(), file.block, file.base)
     unfinished = {finding.message for finding in reading.report.diagnostics if finding.code == "missing-field"}
@@ -123,7 +123,7 @@ def as_far_as(file: SpecFile) -> tuple[Model, list[Diagnostic]]:
 
 
 def _of_pages(model: Model, regimes: Iterable[str | Path], conventions: Iterable[str | Path]) -> list[Diagnostic]:
-    """The findings about regimes that should fit a model, and about conventions."""
+    """Check that regimes fit a model and that conventions are valid; return the findings."""
     found = [_findings_of(lambda page: model.check_regime(regime_of(page), {}), regime) for regime in regimes]
     found += [_findings_of(convention_of, convention) for convention in conventions]
     return [finding for some in found for finding in some]
@@ -135,7 +135,7 @@ def _keep(report: Reporter, diagnostics: Iterable[Diagnostic]) -> None:
 
 
 class Shown(NamedTuple):
-    """What the operators of one module are for: the role with its origin, and each region with its own."""
+    """Role and regions of an operator, each with its origin: spec, kind, structure or path pattern."""
 
     module: str
     operator: str
@@ -145,13 +145,13 @@ class Shown(NamedTuple):
 
 
 def role_rows(model: Model) -> list[Shown]:
-    """The role and the regions of each operator with work or parameters, in all structures of a spec."""
+    """List the role and regions of each operator with work or parameters, in all structures of a spec."""
     found = (_role_row(operator) for graph in graphs(model) for operator in graph.operators() if _counts(operator))
     return list({(row.module, row.operator, row.role, row.origin): row for row in found}.values())
 
 
 def graphs(model: Model) -> Iterator[Graph]:
-    """The graph of the defaults, and that of each variant."""
+    """Yield the graph of the default config, then the graph of each variant."""
     for variant in ("", *model.variants):
         yield model.graph({} if not variant else None, variant)
 
@@ -161,7 +161,7 @@ def _counts(operator: Operator) -> bool:
 
 
 def _role_row(operator: Operator) -> Shown:
-    """What one operator is for."""
+    """Collect the role and the regions of one operator, with their origins."""
     role = role_of(operator)
     origin = "spec" if operator.role else origin_of(operator, role) if operator.inferred else "kind"
     regions = {region: origin_of(operator, region) for region in operator.shown} | dict.fromkeys(operator.regions, "spec")
@@ -169,7 +169,7 @@ def _role_row(operator: Operator) -> Shown:
 
 
 def origin_of(operator: Operator, role: str) -> str:
-    """What an inferred role or region follows from: the structure, or a pattern that the path matches."""
+    """Origin of an inferred role or region: ``structure``, or ``path`` and the pattern that matches."""
     path = str(operator.path)
     if ROLES[role].group == "region":
         return next(f"path {pattern}" for pattern, region in rules().regions if region == role and fnmatchcase(path, pattern))
@@ -183,7 +183,7 @@ def _shipped() -> tuple[Convention, ...]:
 
 
 def notes(model: Model, more: Iterable[str | Path] = ()) -> list[Diagnostic]:
-    """A note for each inferred role that changes what a shipped convention counts, or one of ``more``.
+    """Notes on inferred roles that change the count of a shipped convention, or of one in ``more``.
 
     Raises:
         SpecError: the structure needs a size that is not given.
@@ -199,7 +199,7 @@ def notes(model: Model, more: Iterable[str | Path] = ()) -> list[Diagnostic]:
 
 
 def _note(found: Sequence[Effect]) -> Diagnostic:
-    """The note on operators whose role follows from the same line of a spec, or whose region from the same pattern."""
+    """Build one note on operators that share an inferred role, or a region, and its origin."""
     operator, role, _ = found[0]
     origin = origin_of(operator, role)
     said = "the structure" if origin == "structure" else f"the name of '{operator.path}'"
@@ -217,7 +217,7 @@ def _note(found: Sequence[Effect]) -> Diagnostic:
 
 
 def notes_or_none(model: Model, more: Iterable[str | Path] = ()) -> Sequence[Diagnostic]:
-    """The notes about a model, if its structure is known."""
+    """Notes on the inferred roles of a model; empty if its structure needs a size that is not given."""
     try:
         return notes(model, more)
     except SpecError:
@@ -225,7 +225,7 @@ def notes_or_none(model: Model, more: Iterable[str | Path] = ()) -> Sequence[Dia
 
 
 def changes(files: Iterable[SpecFile]) -> Iterator[None]:
-    """One item now, and one after each change of a YAML or JSON file beside ``files``, or among the blocks there."""
+    """Yield at once, then after each change of a YAML or JSON file that one of ``files`` may read."""
     files, last = list(files), None
     while True:
         now = state(files)
@@ -236,13 +236,13 @@ def changes(files: Iterable[SpecFile]) -> Iterator[None]:
 
 
 def state(files: Iterable[SpecFile]) -> State:
-    """The size and the time of change of each file that a spec may read."""
+    """Map each file that one of the specs may read to its size and modification time."""
     folders = {folder for file in files for base in (file.path.parent, file.root) for folder in (base, base / "blocks")}
     found: State = {}
     for path in (path for folder in sorted(folders) for kind in ("yaml", "json") for path in folder.glob(f"*.{kind}")):
         try:
             told = path.stat()
-        except OSError:  # it is written anew this moment
+        except OSError:  # it is being replaced
             continue
         found[str(path)] = (told.st_size, told.st_mtime_ns)
     return found

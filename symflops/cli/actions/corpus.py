@@ -64,10 +64,10 @@ class Table:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Turn an error of DuckDB into one of the user.
+        """Convert errors of DuckDB inside the context to :class:`SymflopsError`.
 
         Raises:
-            SymflopsError: with the first line of it.
+            SymflopsError: has the first line of DuckDB's message.
         """
         try:
             yield
@@ -75,17 +75,17 @@ class Table:
             raise SymflopsError(f"{self.path}: {str(error).splitlines()[0]}") from None
 
     def rows(self, query: str) -> list[dict[str, Any]]:
-        """The result of a query, a dict per row."""
+        """Run a query and return its rows as dicts."""
         with self.told():
             found = self.connection.execute(query)
             names = [column[0] for column in found.description]
             return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
     def check(self, columns: Sequence[str], by: Sequence[str]) -> None:
-        """Refuse columns that the table lacks, or that are not of whole numbers.
+        """Check that all columns exist, and that columns of lengths hold whole numbers.
 
         Raises:
-            SymflopsError: with what the table has.
+            SymflopsError: a column is missing, or has another type.
         """
         for name in (*columns, *by):
             if name not in self.types:
@@ -96,12 +96,12 @@ class Table:
 
 
 def quoted(text: str) -> str:
-    """A text constant of SQL."""
+    """Quote ``text`` as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 class Scan:
-    """The sums over a table that ``models`` need, from one query; per group of ``by`` if there are any."""
+    """Sums over a table that ``models`` need, from one query, grouped by the columns ``by``."""
 
     def __init__(self, table: Table, models: Sequence[Priced], by: Sequence[str] = ()) -> None:
         self.table, self.models = table, models
@@ -112,7 +112,7 @@ class Scan:
         self.rows = table.rows(self.writer.aggregate(totals))
 
     def first_unfit(self, model: Priced) -> str:
-        """Says which row is the first that a model cannot run, and why."""
+        """Describe the first row that a model cannot run, with the reason."""
         found = self.table.rows(self.writer.first_unfit(model.rows))
         if not found:
             return "no row"
@@ -141,9 +141,9 @@ class Scan:
         return "no column has a length"
 
     def costs(self, path: str, kept: Sequence[str]) -> dict[str, str]:
-        """Write a Parquet file with the cost of each row, both passes together; returns the type of each column of costs.
+        """Write the cost of each row, both passes, to Parquet; return the SQL type of each cost column.
 
-        A cost is of 64 bits if the costs of all rows are, else a decimal of 38 digits. It is null for rows that cannot run.
+        A column has 64 bits if all its costs fit, else 38 decimal digits. Rows that cannot run have null.
         """
         models = {name: (model.rows, model.terms()) for name, model in zip(cost_names(self.models), self.models, strict=True)}
         writer = Writer(DUCKDB, self.table.name, self._largest(), checked=True)
@@ -163,14 +163,14 @@ class Scan:
         return kinds
 
     def _largest(self) -> dict[str, int]:
-        """The largest length of each column that a model can run; no cost is above that of these."""
+        """Largest valid length in each column; these lengths bound the cost of every row."""
         names = {name: DUCKDB.name(name) for name in self.longest}
         cells = [f"max({name}) FILTER ({name} BETWEEN 0 AND {self.longest[key]}) AS {name}" for key, name in names.items()]
         (found,) = self.table.rows(f"SELECT {', '.join(cells)} FROM {self.table.name}")
         return {name: int(value or 0) for name, value in found.items()}
 
     def _kinds(self, writer: Writer, models: Mapping[str, tuple[Any, Any]]) -> dict[str, str]:
-        """The types of costs that bounds do not decide, by the largest cost of each model."""
+        """SQL types of cost columns that may exceed 64 bits, from the largest cost of each model."""
         if not models:
             return {}
         most = writer.costs(models, dict.fromkeys(models, "HUGEINT"), [])
@@ -180,7 +180,7 @@ class Scan:
 
 
 def cost_names(models: Sequence[Priced]) -> list[str]:
-    """The names of the columns of costs: ``flops``, or with what tells several models apart."""
+    """Names of the cost columns: ``flops`` for one model, else with model, regime and convention."""
     if len(models) == 1:
         return ["flops"]
     found: list[str] = []
@@ -192,7 +192,7 @@ def cost_names(models: Sequence[Priced]) -> list[str]:
 
 
 def query_for(engine: str, table: str, models: Sequence[Priced], by: Sequence[str]) -> str:
-    """The query of all sums for one engine."""
+    """SQL query for one engine that computes all sums which ``models`` need."""
     words: Engine = ENGINES[engine]
     totals = all_totals(models)
     return Writer(words, words.table(table), lengths_up_to(totals), by).aggregate(totals)

@@ -37,15 +37,15 @@ SHAPES: dict[str, Any] = {
     "catalog.json": {"specs": {...: ENTRY}},
     ".stamp.json": {...: {"code": str, "verified": str, "sources": TEXTS, "outputs": TEXTS, "entry": dict}},
 }
-"""The shapes of the files of an output folder that later runs read."""
+"""Expected JSON structure of each file that later runs read from an output folder."""
 MANIFEST, CATALOG, STAMP, SUMMARY = "manifest.json", "catalog.json", ".stamp.json", "verified.md"
 BY_DIGEST = ".tex"
-"""Pages that a repository need not keep, since the manifest has their digest and ``symflops render`` prints them."""
+"""Ending of pages that need not be committed: the manifest has their digest, ``symflops render`` prints them."""
 PAGES = "conventions/"  # what 'symflops conform --pages' writes
 
 
 def package_inputs() -> dict[str, str]:
-    """Templates, regimes and conventions, each with its digest."""
+    """Map each template, regime and convention of the package to its digest."""
     found = {}
     templates = [(f"emit/templates{folder}", "*.jinja") for folder in ("", "/python")]
     for folder, pattern in (*templates, ("regimes", "*.yaml"), ("conventions", "*.yaml")):
@@ -55,15 +55,15 @@ def package_inputs() -> dict[str, str]:
 
 
 def records_of(root: Path) -> dict[str, str]:
-    """The digests of a library's files about measured records."""
+    """Map each file about measured records in a library to its digest."""
     return {f"specs/{name}": digest(read_bytes(root / name)) for name in (VERIFIED, INEXACT) if (root / name).is_file()}
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The generated files of one spec by name, its entry in the catalog, and the digests of its sources and records.
+    """Generated files of one spec by name, its catalog entry, and digests of its sources and records.
 
-    ``digests`` are those of files that an earlier run made and that are still there, in place of ``files``.
+    If an earlier run wrote the files and they still exist, ``digests`` replaces ``files``.
     """
 
     name: str
@@ -76,16 +76,16 @@ class Output:
 
     @property
     def digest_of(self) -> dict[str, str]:
-        """The digest of each file."""
+        """Digest of each file, by name."""
         return {**self.digests, **{name: digest(text) for name, text in self.files.items()}}
 
     def has(self, module: str) -> bool:
-        """Whether one of the files is a module of that name."""
+        """Whether one of the files is the Python module ``module``."""
         return any(Path(path).name == f"{module}.py" for path in self.digest_of)
 
 
 def output_of(file: SpecFile, chosen: Chosen = ALL) -> Output:
-    """Derive one spec and print all its files.
+    """Derive one spec and render all its files.
 
     Raises:
         SpecError: the spec is not valid, or a regime that is asked for does not fit it.
@@ -123,7 +123,7 @@ def output_of(file: SpecFile, chosen: Chosen = ALL) -> Output:
 
 
 def standalone(file: SpecFile, chosen: Chosen = ALL) -> dict[str, str]:
-    """The modules of all structures of a spec, by file name; each needs the standard library alone.
+    """Render a Python module per structure of a spec, by file name; it needs only the standard library.
 
     Raises:
         SpecError: the spec is not valid.
@@ -138,19 +138,19 @@ def standalone(file: SpecFile, chosen: Chosen = ALL) -> dict[str, str]:
 
 
 def verified_digest(file: SpecFile) -> str:
-    """One digest of the verified records of a spec, which its pages show, and of the other data files beside it."""
+    """Digest of a spec's verified records and of the data files next to it."""
     return digest(repr(verifications(file)) + file.facts())
 
 
 def files_of(name: str, entry: Mapping[str, Any], paths: Iterable[str]) -> list[str]:
-    """The ``paths`` that were generated from the spec with this catalog entry."""
+    """Filter ``paths`` to the files generated from the spec ``name`` with this catalog entry."""
     stem = f"{entry['group']}/{name}" if entry.get("group") else name
     own = (f"{stem}.", *(f"{stem}_{variant}." for variant in entry.get("structures", ())))
     return [path for path in paths if path.startswith(own)]
 
 
 def known(out: Path, name: str) -> dict[str, Any]:
-    """What an earlier run wrote to a file of ``SHAPES``; empty if there is none, or it is damaged."""
+    """Read a file of ``SHAPES`` that an earlier run wrote; empty if it is missing or damaged."""
     found: dict[str, Any] = read_own(out / name, SHAPES[name])
     return found
 
@@ -161,7 +161,7 @@ def printed(value: Mapping[str, Any]) -> str:
 
 
 def shared_files(outputs: Sequence[Output], known: Mapping[str, Any], catalog: Mapping[str, Any], root: Path) -> dict[str, str]:
-    """The catalog, the summary and the manifest; specs that were not compiled in this run keep their entries."""
+    """Render catalog, summary and manifest; specs not compiled in this run keep their entries."""
     entries = {**catalog.get("specs", {}), **{output.name: output.entry for output in outputs}}
     digests = dict(known.get("outputs", {}))
     for output in outputs:
@@ -185,7 +185,7 @@ def shared_files(outputs: Sequence[Output], known: Mapping[str, Any], catalog: M
 
 
 def summary_of(root: Path, entries: Mapping[str, Mapping[str, Any]]) -> str:
-    """The table of verified specs."""
+    """Render the page that lists specs with and without verified records, by group."""
     verified = all_verifications(root)
     families = []
     for group in sorted({entry["group"] for entry in entries.values()}):
@@ -205,9 +205,9 @@ def without(names: set[str], manifest: dict[str, Any], catalog: dict[str, Any]) 
 
 
 class Stamps:
-    """The files of an output folder and what they were made from, so that unchanged specs are skipped.
+    """Digests of generated files and of their inputs in an output folder, to skip unchanged specs.
 
-    ``code`` gives the digest of the code and data that files depend on beside their spec, for the root of a library.
+    ``code`` maps the root of a library to the digest of the code and data that all its files depend on.
     """
 
     def __init__(self, out: Path, code: Callable[[Path], str]) -> None:
@@ -217,16 +217,16 @@ class Stamps:
         self.written = 0
 
     def outdated(self, files: Iterable[SpecFile]) -> list[SpecFile]:
-        """The specs whose files must be made again."""
+        """Filter ``files`` to the specs whose outputs must be regenerated."""
         return [file for file in files if not unchanged(file, self.known.get(file.label, {}), self.code(file.root), self.out)]
 
     def output(self, file: SpecFile) -> Output:
-        """What an earlier run made of a spec that is not outdated."""
+        """Return the stored output of a spec that is not outdated."""
         stamp = self.known[file.label]
         return Output(file.name, file.group, {}, stamp["entry"], stamp["sources"], stamp["verified"], stamp["outputs"])
 
     def add(self, file: SpecFile, output: Output) -> None:
-        """Write the files of a spec, and remember what they were made from."""
+        """Write the files of a spec, and stamp them with the digests of their inputs."""
         self.write(output.files)
         self.added.append(file.label)
         self.known[file.label] = {
@@ -250,17 +250,17 @@ class Stamps:
             self.written += write(path, text)
 
     def save(self) -> None:
-        """Write the stamps, beside those that others have written since."""
+        """Write the stamps of this run, merged into those that other runs have written since."""
         write(self.out / STAMP, printed(known(self.out, STAMP) | {label: self.known[label] for label in self.added}))
 
     def summary(self, files: Sequence[SpecFile]) -> str:
-        """How many of ``files`` were derived, and how many files were written."""
+        """Summarise in one line how many of ``files`` were derived, and how many outputs were written."""
         skipped = len(files) - len(self.added)
         return f"{len(self.added)} derived, {skipped} unchanged, {self.written} files written to {self.out}"
 
 
 def unchanged(file: SpecFile, stamp: Mapping[str, Any], code: str, out: Path) -> bool:
-    """Whether neither the package, nor the spec, its blocks or its records, nor the files made from them have changed."""
+    """Whether the package, a spec with its blocks and records, and its generated files are unchanged."""
     if stamp.get("code") != code or stamp.get("verified") != verified_digest(file) or not file.has(stamp.get("sources", {})):
         return False
     return all((out / name).is_file() and digest(read_bytes(out / name)) == known for name, known in stamp["outputs"].items())

@@ -31,7 +31,7 @@ from symflops.support.reading import read_own, read_text
 SKELETON = PACKAGE / "emit" / "templates" / "skeleton.yaml"
 LINE = "# yaml-language-server: $schema="
 SCHEMAS = ("schema.json", "../schema.json", "symflops.schema.json")
-OTHERS = ("model_type", "pipelines")  # by these a config finds its spec: a copy of them would take the other one's place
+OTHERS = ("model_type", "pipelines")  # configs find their spec by these fields: a copy would shadow the original
 
 HEAD = """\
 {name}, begun {origin}. A spec says what the model is, never what it costs.
@@ -64,12 +64,12 @@ Document = MutableMapping[str, Any]
 
 
 def start(name: str, folder: Path, like: str | None = None, features: Sequence[str] = ()) -> list[tuple[Path, str]]:
-    """The files of a new spec: itself, its cases, and the schema if it is missing; nothing is written yet.
+    """Render the files of a new spec, without writing: the spec, its cases, the schema if missing.
 
-    With ``features`` it describes no class of a library.
+    With ``features`` the copy names no reference class and has no cases.
 
     Raises:
-        SymflopsError: the name cannot be one, there is no spec to begin from, or a file of that name is there already.
+        SymflopsError: the name is invalid, the spec to copy does not exist, or a file exists already.
     """
     reason = why_not_identifier(name) or ("" if MODULE.match(name) else "lower case letters, digits and underscores")
     if reason:
@@ -96,18 +96,18 @@ def is_schema(path: Path) -> bool:
 
 
 def beside(folder: Path, place: str) -> Path:
-    """A relative path from a folder that may not exist yet."""
+    """Resolve ``place``, which may begin with ``../``, against a folder that may not exist yet."""
     return folder.resolve().parent / place[3:] if place.startswith("../") else folder / place
 
 
 def schema_line(folder: Path) -> str:
-    """Where the schema is, or is going to be, seen from ``folder``."""
+    """Relative path from ``folder`` to the existing schema, else to the one that will be written."""
     known = (place for place in SCHEMAS if is_schema(beside(folder, place)))
     return next(known, SCHEMAS[0] if not (folder / SCHEMAS[0]).exists() else SCHEMAS[-1])
 
 
 def spec_text(name: str, source: SpecFile, like: str | None, path: Path, where: str, features: Sequence[str] = ()) -> str:
-    """The text of the new spec."""
+    """Render the YAML of the new spec: ``source`` renamed, with ``features`` and comments."""
     yaml = YAML(typ="rt")
     yaml.preserve_quotes, yaml.width = True, 10_000
     yaml.indent(mapping=2, sequence=4, offset=2)
@@ -134,10 +134,10 @@ def spec_text(name: str, source: SpecFile, like: str | None, path: Path, where: 
 
 
 def begin(files: Sequence[tuple[Path, str]]) -> None:
-    """Write the files of a new spec, itself the first, and check it; if it is not valid, the files are removed again.
+    """Write the files of a new spec, the spec first, and check it; remove them if it is invalid.
 
     Raises:
-        SpecError: the spec is not valid in its new place: it calls a block of another library, say.
+        SpecError: the spec is invalid in its new folder; for example, it calls a block of another library.
         SymflopsError: a file cannot be written.
     """
     written: list[Path] = []
@@ -158,16 +158,16 @@ def begin(files: Sequence[tuple[Path, str]]) -> None:
 
 @cache
 def features() -> dict[str, Any]:
-    """The known features by name."""
+    """Read the features that ``--with`` accepts, by name."""
     found: dict[str, Any] = YAML(typ="safe", pure=True).load(read_text(PACKAGE / "emit" / "templates" / "features.yaml"))
     return found
 
 
 def add(document: Document, names: Sequence[str], like: str) -> None:
-    """Change ``document`` by the features ``names``.
+    """Apply the features ``names`` to ``document``.
 
     Raises:
-        SymflopsError: there is no such feature, or nothing in the spec that it changes.
+        SymflopsError: a feature is unknown, or the spec has no entry that it changes.
     """
     for name in names:
         if name not in features():
@@ -190,7 +190,7 @@ def add(document: Document, names: Sequence[str], like: str) -> None:
 
 
 def without_class(document: Document) -> None:
-    """Let ``document`` describe no class; what the class decided has its default."""
+    """Drop the reference class; sizes without a config key become derived values with their defaults."""
     document.pop("reference", None)
     sizes = document.get("sizes") or {}
     decided = [name for name, row in sizes.items() if isinstance(row, MutableMapping) and "key" not in row]
@@ -200,7 +200,7 @@ def without_class(document: Document) -> None:
 
 
 def bodies(graph: Sequence[Any]) -> Iterator[Document]:
-    """The fields of each entry at every depth."""
+    """Yield the fields of each graph entry, nested ones included."""
     for entry in graph:
         body = entry if any(key in entry for key in ENTRY) else next(iter(entry.values()), None)
         if isinstance(body, MutableMapping):
@@ -209,13 +209,13 @@ def bodies(graph: Sequence[Any]) -> Iterator[Document]:
 
 
 def unused(letter: str, document: Document) -> str:
-    """The letter, with a number if a word of the spec is spelt like it."""
+    """Return ``letter``, with a number appended if the spec already uses that word."""
     taken = set(re.findall(r"[A-Za-z_]\w*", repr(document)))
     return next(name for name in (letter + str(number or "") for number in count()) if name not in taken)
 
 
 def change(document: Document, body: Document, feature: dict[str, Any], letters: dict[str, str]) -> None:
-    """Set the fields of one entry, and drop those that the new kind lacks, with sizes that nothing else reads."""
+    """Apply a feature to one entry; drop fields that the new kind lacks, and sizes then unused."""
     dropped = [body.pop(key) for key in [*body] if key not in feature.get("keep", [*body]) and key not in feature["set"]]
     body.update({key: letters.get(value, value) for key, value in feature["set"].items()})
     for text in map(str, dropped):
@@ -227,12 +227,12 @@ def change(document: Document, body: Document, feature: dict[str, Any], letters:
 
 
 def editor_schema(page: str) -> str:
-    """The text of the schema of one kind of page; it suggests the blocks of the project and of the library."""
+    """Render the JSON Schema of one kind of page; it suggests blocks of the project and the library."""
     return schema(page, [BlockSignature(name, comment_of(text), parameters(text)) for name, text in block_texts().items()])
 
 
 def parameters(text: str) -> tuple[str, ...]:
-    """The parameters of a block; none of one that is no YAML."""
+    """Names of a block's parameters; empty if its text is not valid YAML."""
     try:
         node = read_yaml(Source("block.yaml", text))
     except SpecError:

@@ -31,22 +31,22 @@ from symflops.verify.cases import cases_of
 
 INDEX, ASSETS = "index.html", "assets"
 PUBLISHED_NAME, CLASS_DEFAULT = "pub-", "pub-default"
-"""How records of published models are called, and the one that has the defaults of the class."""
+"""Name prefix of records of published models, and the name of the record with the class's defaults."""
 
 
 def structures(model: Model) -> list[Program]:
-    """The structures that a page calculates: that of the defaults, and those of the published variants."""
+    """Programs that a page calculates with: the default config first, then each published variant."""
     return [structure(model, variant) for variant in ("", *model.variants)]
 
 
 def structure(model: Model, variant: str) -> Program:
-    """The program of a variant, or of the spec itself: as it is stored, else derived."""
+    """Load the stored program of a variant (empty for the defaults), or derive it."""
     stored = stored_program(model.file, variant, BAKED[0], CONVENTIONS)
     return stored or program_in(model.structure(variant, baked(model, variant)))
 
 
 def compile_page(file: SpecFile) -> Output:
-    """Derive one spec and print its page and its scripts, as files of a site.
+    """Derive one spec and render its page and scripts as files of a site.
 
     Raises:
         SpecError: the spec is not valid.
@@ -68,7 +68,7 @@ def compile_page(file: SpecFile) -> Output:
 
 
 def standalone(model: Model, program: Program | None = None, others: Sequence[str] = ()) -> str:
-    """The page of one model, or of a ``program`` of it, as a single file with everything in it.
+    """Render a model, or one ``program`` of it, as a self-contained HTML page.
 
     ``others`` are the conventions that the page compares.
 
@@ -88,7 +88,7 @@ def standalone(model: Model, program: Program | None = None, others: Sequence[st
 
 
 def compared_figures(model: Model, program: Program, against: Sequence[str]) -> tuple[ConventionFigures, ...]:
-    """What conventions count of one step: as it is stored, else derived; nothing beside a convention of the user's own."""
+    """FLOPs of one step under each convention, stored or derived; empty for a user's own convention."""
     if not against or program.conventions[0] not in pages("conventions"):
         return ()
     stored = stored_figures(model.file, program, against)
@@ -96,7 +96,7 @@ def compared_figures(model: Model, program: Program, against: Sequence[str]) -> 
 
 
 def setting_of(file: SpecFile, model: Model, found: Sequence[Program], scripts: Sequence[str], home: str) -> Setting:
-    """The parts of a page beside the derivation."""
+    """Collect the parts of a page besides the derivation: presets, drawing, scripts and records."""
     return Setting(
         family=file.group,
         presets=tuple(presets(file, model, found[0])),
@@ -108,12 +108,12 @@ def setting_of(file: SpecFile, model: Model, found: Sequence[Program], scripts: 
 
 
 def script_name(program: Program) -> str:
-    """The file of a program's estimator."""
+    """File name of a program's JavaScript estimator."""
     return f"{javascript.key_of(program).replace('/', '_')}.js"
 
 
 def presets(file: SpecFile, model: Model, program: Program) -> Iterable[Preset]:
-    """Published models: those that were measured, other checkpoints, and variants; examples if a size has no default."""
+    """Yield measured models, checkpoints and variants; also examples if a size has no default."""
     measured = published(file)
     known = [item for item in measured if item.name.startswith(PUBLISHED_NAME) and item.name != CLASS_DEFAULT]
     batch = known[0].batch if known else {}
@@ -135,7 +135,7 @@ def presets(file: SpecFile, model: Model, program: Program) -> Iterable[Preset]:
 
 
 def entry_of(file: SpecFile, program: Program, figures: Worked | None) -> dict[str, Any]:
-    """The entry of a model in the index."""
+    """Build the entry of a model in the index, with its parameters and its FLOPs per step and token."""
     first = figures.regimes[0] if figures else None
     step = first.forward + first.backward if first else None
     return {
@@ -153,13 +153,13 @@ def entry_of(file: SpecFile, program: Program, figures: Worked | None) -> dict[s
 
 
 def index(entries: Sequence[Mapping[str, Any]]) -> str:
-    """The page that lists all models."""
+    """Render the index page of all models."""
     linked = resources.linked(ASSETS, resources.SEARCH)
     return html.render_index([html.Entry(**entry) for entry in entries], __version__, linked)
 
 
 def resource_files() -> Iterable[tuple[str, bytes]]:
-    """The name and content of the files beside the pages."""
+    """Yield the style sheets and scripts of a site: path and content."""
     return ((f"{ASSETS}/{name}", data) for name, data in resources.files())
 
 

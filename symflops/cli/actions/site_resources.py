@@ -15,7 +15,7 @@ from symflops.training.devices.peaks import table
 
 ASSETS = Path(html.__file__).with_name("assets")
 PEAKS = "peaks.js"
-"""The peak rates of devices, which are written from their table."""
+"""Script that is generated from the table of peak rates."""
 
 STYLES = ("katex/katex.min.css", "style.css")
 SCRIPTS = ("katex/katex.min.js", "page.js", "reading.js", "calculator.js", PEAKS, "more.js", "plot.js")
@@ -31,7 +31,7 @@ def files() -> Iterator[tuple[str, bytes]]:
 
 
 def peaks() -> str:
-    """The script with the peak rate of each device: its names, and TFLOP/s by type of numbers."""
+    """Generate the script with the peak rate of each device: its names, and TFLOP/s by number type."""
     devices: dict[str, tuple[tuple[str, ...], dict[str, float]]] = {}
     for row in table():
         if row.confidence != "U":
@@ -56,7 +56,7 @@ def within(more: tuple[str, ...] = ()) -> Resources:
 
 @cache
 def style(name: str) -> str:
-    """A style sheet with its fonts embedded."""
+    """Read a style sheet and embed its fonts."""
 
     def font(found: re.Match[str]) -> str:
         data = (ASSETS / name).parent.joinpath(found[1]).read_bytes()
@@ -66,5 +66,5 @@ def style(name: str) -> str:
 
 
 def safe(script: str) -> str:
-    """A script escaped so that it cannot end its script element."""
+    """Escape a script so that it cannot end its script element."""
     return re.sub(r"</(?=script)|<!--", lambda found: found[0].replace("<", "\\x3c"), script, flags=re.IGNORECASE)

@@ -1,6 +1,6 @@
-"""Which regimes and conventions generated files have, and what is stored of a spec if it is of the spec as it is now.
+"""Selects the regimes and conventions of generated files, and loads stored programs and figures if they are up to date.
 
-That is its programs, and what shipped conventions count of one step: derived once, stored beside the program, read by pages.
+Figures are the FLOPs of one step under shipped conventions: derived once, stored next to the program, read by pages.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ SHAPE = {"of": str, "figures": [[str]]}
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The regimes and conventions of generated files; without one, those that a library stores."""
+    """Regimes and conventions of generated files; empty means those that a library stores."""
 
     regimes: tuple[str, ...] = ()
     conventions: tuple[str, ...] = ()
 
     def regimes_of(self, model: Model, variant: str = "") -> list[str]:
-        """The regimes of a spec."""
+        """Regimes of a spec: the chosen ones, else those of :func:`baked`."""
         return list(self.regimes) or baked(model, variant)
 
     def stored(self, model: Model, variant: str = "") -> tuple[str, ...]:
-        """The conventions of the program of a spec; that of a structure which its config decides has those of modules."""
+        """Conventions in a stored program; for a variant or a config-dependent structure, those of modules."""
         try:
             model.compiled(Goal.GRAPH, variant=variant)
         except NeedsSizeError:
@@ -65,7 +65,7 @@ class Chosen:
 
 @cache
 def stored() -> tuple[str, ...]:
-    """The shipped conventions that the programs of a library store beside the first two, as their pages say."""
+    """Shipped conventions marked ``stored``, without the two default ones."""
     return tuple(name for name in pages("conventions") if name not in CONVENTIONS and convention_of(name).stored)
 
 
@@ -73,7 +73,7 @@ ALL = Chosen()
 
 
 def baked(model: Model, variant: str = "") -> list[str]:
-    """The regimes in generated files: all of ``BAKED`` that fit the model and leave as many sizes symbolic as the first."""
+    """Regimes of ``BAKED`` that fit the model and keep as many sizes symbolic as the first one."""
     config: dict[str, Any] | None = None
     found: list[str] = []
     for regime in BAKED:
@@ -94,12 +94,12 @@ def baked(model: Model, variant: str = "") -> list[str]:
 
 @cache
 def compared() -> tuple[str, ...]:
-    """The shipped conventions that a page compares, as their own pages say."""
+    """Shipped conventions marked ``compared``: those that pages of models compare."""
     return tuple(name for name in pages("conventions") if convention_of(name).compared)
 
 
 def figures(model: Model, program: Program, against: Sequence[str]) -> tuple[ConventionFigures, ...]:
-    """The FLOPs of a typical batch under conventions; empty if the model has no typical batch, or its structure is large."""
+    """FLOPs of a typical batch under conventions; empty without a typical batch or for large structures."""
     if not against or program.whole or len(program.regimes[0].lines) > MOST:
         return ()  # statistics of a whole batch have no formula to compare
     try:
@@ -111,9 +111,9 @@ def figures(model: Model, program: Program, against: Sequence[str]) -> tuple[Con
 def convention_figures(
     model: Model, program: Program, config: Mapping[str, Any], names: Sequence[str]
 ) -> tuple[ConventionFigures, ...]:
-    """The figures of the conventions ``names`` at the default sizes, in the first regime of ``program``.
+    """FLOPs under each convention of ``names`` at default sizes, in the first regime of ``program``.
 
-    The others are compared with the first name. The result is empty if a size has no default.
+    Ratios and causes are relative to the first name. The result is empty if a size has no default.
 
     Raises:
         SymflopsError: a convention is unknown or invalid, or the model does not accept the typical batch.
@@ -135,7 +135,7 @@ def _figures(model: Model, program: Program, config: Mapping[str, Any], names: S
 
 
 def config_of(program: Program) -> dict[str, Any]:
-    """A config of the structure of a program: what decides it, and else the defaults."""
+    """Build a config with the sizes that decide a program's structure; other fields default."""
     keys = {field.letter: field.keys[0] for field in program.fields}
     config: dict[str, Any] = {}
     for letter, value in program.fixed:
@@ -144,21 +144,21 @@ def config_of(program: Program) -> dict[str, Any]:
 
 
 def config_value(value: Any) -> Any:
-    """A size as a config has it."""
+    """Convert a size to a config value: tuples become lists, fractions floats."""
     if isinstance(value, (tuple, list)):
         return [config_value(item) for item in value]
     return float(value) if isinstance(value, Fraction) else value
 
 
 def text_of(program: Program, found: Sequence[ConventionFigures], against: Sequence[str]) -> str:
-    """The stored figures of a program."""
+    """Render the figures of a program as JSON, with the digest of their inputs."""
     rows = [[item.name, str(item.total), str(item.ratio or ""), item.reason, item.unit] for item in found]
     lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     return f'{{"of": "{made_from(program, against)}", "figures": [\n{lines}\n]}}\n'
 
 
 def stored_figures(file: SpecFile, program: Program, against: Sequence[str]) -> tuple[ConventionFigures, ...] | None:
-    """The stored figures of a program; None if there are none, or a source or a convention has changed since."""
+    """Load the stored figures of a program; None if missing, or if a source or convention changed."""
     folder = folder_of(file)
     found = read_own(folder / f"{program.name}.{ENDING}", SHAPE) if folder else {}
     if not found or found["of"] != made_from(program, against):
@@ -170,7 +170,7 @@ def stored_figures(file: SpecFile, program: Program, against: Sequence[str]) -> 
 
 
 def made_from(program: Program, against: Sequence[str]) -> str:
-    """One digest of the sources and the sizes of a program, its first regime, and the pages of conventions."""
+    """Digest of a program's sources, sizes and first regime, and of the conventions."""
     names = dict.fromkeys((program.conventions[0], *against))
     conventions = [(name, convention_of(name).digest) for name in names]
     return digest(
@@ -191,9 +191,9 @@ def _version(folder: Path) -> str:
 
 
 def stored_program(file: SpecFile, variant: str, regime: str, conventions: Sequence[str]) -> Program | None:
-    """The stored program of a spec or of one of its variants, with these conventions.
+    """Load the stored program of a spec or variant under ``conventions``.
 
-    None if there is none, if the spec, a block or a base has changed since, or if it has another first regime.
+    None if it is missing, has another first regime, or if the spec, a block or a base has changed.
     """
     folder = folder_of(file)
     found = read_own(folder / f"{file.name}{f'_{variant}' if variant else ''}.json", {"format": int}) if folder else {}

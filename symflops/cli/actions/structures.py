@@ -1,4 +1,4 @@
-"""Finds the structures that the configs of a spec have, and derives each, so that ``check`` speaks for all of them.
+"""Finds the structures that configs of a spec can have, and derives each, so that ``check`` covers all structures.
 
 A structure depends on few sizes; the stages name those that they must know. Beginning with the defaults, the classes and the
 variants, each of these sizes takes another value of its type, and the stages run again.
@@ -25,18 +25,18 @@ from symflops.read.variants import config_with
 from symflops.support.findings import Diagnostic, SpecError, SymflopsError
 
 MOST_STRUCTURES, MOST_OPERATORS = 64, 3_000
-"""Bounds on the structures beside the defaults, classes and variants: their number, and that of their operators."""
+"""Limits on structures found by changing sizes: their number, and the sum of their operators."""
 STAND_IN = {"number": 64, "count": 2}
 """The value of a size without a default in an estimate, by its kind."""
 
 OTHER = "other"
-"""A word that no spec knows, for the case that no comparison holds."""
+"""Word that no spec compares with, to reach the branch where no comparison holds."""
 NUMBERS = ("number", "entries", "each", "number or list", "number, list, same or valid")
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A structure by a config that has it, or by the name of a variant; ``changed`` are the sizes that were changed for it."""
+    """Structure of a spec, given by a config or a variant; ``changed`` holds the sizes changed for it."""
 
     config: Mapping[str, Any] = field(default_factory=dict)
     variant: str = ""
@@ -44,12 +44,12 @@ class Structure:
 
     @property
     def words(self) -> str:
-        """Which configs have it, in words; empty for the defaults."""
+        """Description of the variant or config for messages; empty for the defaults."""
         return f"variant '{self.variant}'" if self.variant else f"config {self.config}" if self.config else ""
 
 
 def findings_of(model: Model, configs: Sequence[Mapping[str, Any]] = ()) -> list[Diagnostic]:
-    """The findings about the structures of a model and of ``configs``; if there are none, a note on what is not closed."""
+    """Check all structures of a model and of ``configs``; if all are valid, note the structural sizes."""
     queue = deque([*roots(model), *map(Structure, configs)])
     found: list[Diagnostic] = []
     tried, operators, seen = 0, 0, {"[]"}
@@ -76,7 +76,7 @@ def findings_of(model: Model, configs: Sequence[Mapping[str, Any]] = ()) -> list
 
 
 def roots(model: Model) -> Iterator[Structure]:
-    """The structures that a spec names: that of the defaults, those of its classes and of its variants."""
+    """Yield the structures that a spec names: the defaults, then one per class and per variant."""
     yield Structure()
     known = {view(model.spec, "").constants}
     for row in model.spec.classes:
@@ -88,7 +88,7 @@ def roots(model: Model) -> Iterator[Structure]:
 
 
 def derived(model: Model, one: Structure) -> Graph | None:
-    """The graph of a structure, after all stages and an estimate at its config; None if the model refuses the config.
+    """Compile a structure, run an estimate, return the graph; None if the model refuses the config.
 
     Raises:
         SpecError: a stage cannot derive it.
@@ -111,7 +111,7 @@ def derived(model: Model, one: Structure) -> Graph | None:
 
 
 def neighbours(model: Model, one: Structure, graph: Graph) -> Iterator[Structure]:
-    """The structures with another value of one size, or other lengths of all lists, among the sizes that decide ``graph``."""
+    """Yield structures that differ from ``graph`` in one structural size, or in all list lengths."""
     if one.variant:
         return
     for changed in other_values(model.spec, dict(graph.fixed), one.changed):
@@ -120,21 +120,21 @@ def neighbours(model: Model, one: Structure, graph: Graph) -> Iterator[Structure
 
 
 def _is_refusal(diagnostic: Diagnostic, one: Structure, lacking: bool) -> bool:
-    """Whether a changed config does not fit the model, since a list lacks an entry, or the defaults are ``lacking`` a size."""
+    """Whether a finding only says that a changed config is invalid, or that the defaults lack a size."""
     if lacking and diagnostic.code == "structural-size":
         return True
     return bool(one.changed) and diagnostic.code == "bad-expression" and diagnostic.message.startswith("index ")
 
 
 def _in_structure(diagnostic: Diagnostic, one: Structure) -> Diagnostic:
-    """A finding about a structure that is not that of the defaults."""
+    """Append the structure to the note of a finding, unless it is the default one."""
     if not one.words:
         return diagnostic
     return replace(diagnostic, note="; ".join(text for text in (diagnostic.note, f"in the structure of {one.words}") if text))
 
 
 def open_sizes(model: Model, graph: Graph | None, tried: int, whole: bool) -> Iterator[Diagnostic]:
-    """A note on the sizes that decide the structure ``graph`` of a spec: its closed forms are of one structure each."""
+    """Yield a note that names the sizes which decide the structure, if there are any."""
     sizes: dict[str, Any] = {}
     reasons: dict[str, Diagnostic] = {}
     fixed = dict(graph.fixed) if graph else {}
@@ -157,7 +157,7 @@ def open_sizes(model: Model, graph: Graph | None, tried: int, whole: bool) -> It
 
 
 def other_values(spec: Spec, fixed: Mapping[str, Any], changed: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Sizes with other values, by letter, among those that are ``fixed`` and not yet ``changed``: one size, or all lists."""
+    """Yield new values, by letter, for ``fixed`` sizes not in ``changed``: one size, or all lists."""
     sizes = [size for size in spec.sizes if size.keys and size.name.text in fixed and size.name.text not in changed]
     for size in sizes:
         value = fixed[size.name.text]
@@ -185,14 +185,14 @@ def _others(spec: Spec, size: SizeSpec, value: Any) -> Iterator[Any]:
 
 
 def _resized(value: tuple[Any, ...], longer: bool) -> tuple[Any, ...]:
-    """A list with one more item, twice its last if that is a number, or one less."""
+    """Append an item to a list (twice the last one, if an integer) if ``longer``, else drop the last."""
     if not longer:
         return value[:-1] if len(value) > 1 else value
     return (*value, *(2 * item if type(item) is int else item for item in value[-1:]))
 
 
 def words(spec: Spec, letter: str) -> list[str]:
-    """The texts with which a spec compares a size."""
+    """Strings that a spec compares the size ``letter`` with."""
     found = []
     for expression in (*headers(spec), *expressions(spec.graph)):
         for node in ast.walk(expression.tree):

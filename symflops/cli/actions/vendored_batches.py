@@ -1,4 +1,4 @@
-"""The batches of vendored estimators: as a project hands them over, and with what symflops says of them."""
+"""Example batches of vendored estimators, as arguments of a project's function, with the FLOPs that symflops derives."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ IMAGES = ((256,), (), (1024, 64))
 IMAGE_TOKENS = (257, 0, 64)
 VIDEOS = ((17, 32), (5, 64), (2, 16))
 WAYS = ((1, False), (512, False), (1, True))
-"""Other batches for models that do not take the usual ones: of lengths times a factor, and of images that are squares."""
+"""Fallbacks for models that refuse the usual batches: a factor on the lengths, and whether images are square."""
 SIDES = ((2, 32, 48), (8, 64, 64), (16, 64, 32), (4, 128, 32))
 
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """A tensor of which nothing is read but its shape."""
+    """Stand-in for a tensor that has only a shape."""
 
     shape: tuple[int, ...]
 
@@ -38,7 +38,7 @@ class Shaped:
 def examples(
     estimator: InterpretedEstimator, program: Program, target: Target, streams: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Example]:
-    """Batches as the project hands them over, with what the estimator says of them."""
+    """Yield example batches as arguments of the project's function, each with its FLOPs."""
     for place in range(len(LENGTHS)):
         for way in WAYS:
             batch = batch_of(place, *way, target, streams)
@@ -54,7 +54,7 @@ def examples(
 
 
 def batch_of(place: int, factor: int, square: bool, target: Target, streams: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """One of the batches as streams of the spec, of lengths that are ``factor`` times the usual ones."""
+    """Build example batch number ``place``, by stream, with lengths scaled by ``factor``."""
     batch: dict[str, Any] = {}
     for number, (name, axes) in enumerate(streams.items()):
         sides = [[*side[-len(axes) :]] for side in (*SIDES[place:], *SIDES[:place])][: len(LENGTHS[place])]
@@ -74,7 +74,7 @@ def batch_of(place: int, factor: int, square: bool, target: Target, streams: Map
 
 
 def laid_out(axes: tuple[str, ...], patches: int) -> list[int]:
-    """Sides of an image of so many patches, as close to a square as they divide.
+    """Sides of an image with ``patches`` patches, as close to a square as possible.
 
     >>> laid_out(("t", "h", "w"), 128)
     [1, 8, 16]
@@ -84,13 +84,13 @@ def laid_out(axes: tuple[str, ...], patches: int) -> list[int]:
 
 
 def videos(axes: tuple[str, ...], video: tuple[int, int]) -> list[Any]:
-    """A video of some frames and a side, as one item of a stream with three axes or with one."""
+    """Convert a video (frames, side) to one item of a stream with three axes, or with one."""
     frames, side = video
     return [[frames, side, side]] if len(axes) > 1 else [frames * side**2]
 
 
 def divided(places: int) -> tuple[int, int]:
-    """Frames and side of a video with as many places, one frame if they are a square.
+    """Split the number of latent positions of a video into frames and the largest square side.
 
     >>> divided(5 * 64 * 64)
     (5, 64)
@@ -100,7 +100,7 @@ def divided(places: int) -> tuple[int, int]:
 
 
 def arguments_of(batch: Mapping[str, list[Any]], program: Program, target: Target, sizes: Mapping[str, Any]) -> dict[str, Any]:
-    """A batch as the arguments of the project's function."""
+    """Convert a batch to the arguments of the project's function."""
     first, *others = batch.values()
     further = [given for name, given in list(batch.items())[1:] if name != "prompt"] if target.feeds == "latents" else []
     rows = zip(first, *further, strict=True)
@@ -128,7 +128,7 @@ def arguments_of(batch: Mapping[str, list[Any]], program: Program, target: Targe
 
 
 def latents_in(estimator: InterpretedEstimator, inputs: LatentInputs) -> Iterator[tuple[dict[str, tuple[int, ...]], list[int]]]:
-    """Shapes of latents by key, in the layouts that a trainer has, with the lengths in them."""
+    """Yield shapes of latents by key, in each layout of a trainer, with the lengths read from them."""
     width = evaluate(inputs.width, estimator.sizes) if inputs.width else 16
     others = [one for one in inputs.others if one.stream in estimator.implied]
     more: dict[str, tuple[int, ...]] = {}
@@ -143,7 +143,7 @@ def latents_in(estimator: InterpretedEstimator, inputs: LatentInputs) -> Iterato
 
 
 def shapes_of(inputs: LatentInputs, width: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Shapes of two samples: as the model takes them, with an axis of steps, and as the autoencoder makes them."""
+    """Yield shapes of two samples: model input, input with an axis of steps, autoencoder output."""
     sides = (16, 64, 32)[-len(inputs.axes) :]
     own = dict(zip(inputs.axes, sides if len(sides) > 1 else (1024,), strict=True))
     words = [word for word in inputs.layout.split() if word != "b"]

@@ -1,4 +1,4 @@
-"""Fits the axes that convolutions move along: each from axes before it, in the form that the operator derives."""
+"""Fits the lengths of convolved axes, each from earlier axes, in the form that the operator derives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DIVISORS = (2, 3, 4, 5, 8)
 
 
 class Axes:
-    """Formulas of axes, each found from those that were there before it."""
+    """Formulas of axis lengths, each derived from earlier axes where possible."""
 
     def __init__(self, fitter: Fitter) -> None:
         self.fitter = fitter
@@ -22,7 +22,7 @@ class Axes:
         self.derived: set[tuple[Vector, ...]] = set()
 
     def formula(self, vector: Vector) -> Formula | None:
-        """The formula of an axis: of an earlier one if a short step leads there, else any."""
+        """Formula of an axis: derived from a recent axis if one simple operation does it, else any fit."""
         if self.unknown(vector):
             found = next(self.near(vector), None)
             if found is not None:
@@ -32,11 +32,11 @@ class Axes:
         return self.fitter.formula(vector)
 
     def unknown(self, vector: Vector) -> bool:
-        """Whether an axis moves and has no formula yet."""
+        """Whether an axis varies between samples and has no formula or symbol yet."""
         return vector not in self.fitter.known and vector not in self.fitter.symbols.values() and len(set(vector)) > 1
 
     def near(self, vector: Vector) -> Iterator[Formula]:
-        """What a repetition, a border, or a pool makes of one of the last axes."""
+        """Formulas that derive ``vector`` from a recent axis: repeated, padded or pooled."""
         latest = [one for one in reversed(self.seen) if len(set(one)) > 1][:NEAREST]
         for way in (self.one_step, self.pooled):
             for axis in latest:
@@ -45,7 +45,7 @@ class Axes:
                     yield from way(vector, axis, known)
 
     def one_step(self, vector: Vector, axis: Vector, known: Formula) -> Iterator[Formula]:
-        """A multiple of an axis; an axis and a number; an axis and what rounding a size up to an odd number adds."""
+        """Formulas of an axis repeated, plus a constant, or plus a size's padding to an odd number."""
         factor = ratio(vector, [axis], [])
         if factor is not None and factor.denominator == 1:
             yield Formula(tuple((monomial, part * factor) for monomial, part in known.terms))
@@ -58,7 +58,7 @@ class Axes:
                     yield total([(known, 1), (symbol(f"({name}//2)"), 2), (symbol(name), -1)], 1)
 
     def pooled(self, vector: Vector, axis: Vector, known: Formula) -> Iterator[Formula]:
-        """An axis with a border, divided by a small number."""
+        """Formulas of an axis padded by a constant and divided by a small number, rounded down."""
         for divisor in DIVISORS:
             for border in range(-2 * divisor, 2 * divisor + 1):
                 if all((a + border) // divisor == b for a, b in zip(axis, vector, strict=True)):
@@ -66,14 +66,14 @@ class Axes:
                     break
 
     def quotient(self, length: Formula, border: int, divisor: int) -> Formula:
-        """``(n + border) // divisor``, with whole multiples of the divisor taken out."""
+        """Formula ``(n + border) // divisor``, with multiples of the divisor moved out of the quotient."""
         if border % divisor == 0:
             return total([(self.divided(length, divisor), 1)], border // divisor)
         return symbol(f"({bracket(total([(length, 1)], border).text)}//{divisor})")
 
     @staticmethod
     def divided(length: Formula, divisor: int) -> Formula:
-        """``n // divisor``."""
+        """Formula ``n // divisor``, exact if every coefficient is divisible."""
         parts = [(monomial, factor / divisor) for monomial, factor in length.terms]
         if all(part.denominator == 1 for _, part in parts):
             return Formula(tuple(parts))
@@ -96,7 +96,7 @@ class Axes:
             self.derived.add((before, after, kernel, stride, padding, dilation))
 
     def length(self, before: Vector, kernel: Vector, stride: Vector, padding: Vector, dilation: Vector) -> Formula | None:
-        """The formula of the length after a convolution; None if one of its numbers has none."""
+        """Formula of the length after a convolution; None if one of its operands has no formula."""
         if len(set(dilation)) > 1:
             return None
         found = [self.fitter.formula(one) for one in (before, kernel, stride, padding)]
@@ -116,14 +116,14 @@ class Axes:
         return symbol(f"({bracket(total([(n, 1), (border, 1), (s, 1)], 0).text)}//{bracket(s.text)})")
 
     def name(self, vector: Vector, found: Formula) -> None:
-        """Remember the formula of an axis; later formulas may have it as a factor."""
+        """Store the formula of an axis; later formulas may use it as a factor."""
         self.fitter.known[vector] = found
         if len(found.terms) == 1 and any(len(one) > 2 for one in found.atoms):
             self.fitter.quotients.setdefault(f"({found.text})", vector)
 
 
 def total(parts: Sequence[tuple[Formula, int]], added: int) -> Formula:
-    """A sum of formulas, each with a factor, and a number."""
+    """Sum of formulas, each times an integer factor, plus the constant ``added``."""
     terms: dict[Monomial, Fraction] = {}
     for formula, times in parts:
         own = symbol(f"({formula.text})").terms if formula.rounds else formula.terms

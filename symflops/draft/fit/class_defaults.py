@@ -1,4 +1,4 @@
-"""Finds the default of a field by leaving it out: a number, or an expression in other sizes."""
+"""Finds a config field's default by omitting the field: a number, or an expression in other sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAMPLES = 3
 
 
 def class_defaults(runner: Runner, samples: Sequence[Sample], names: Names, signature: Mapping[str, Any]) -> dict[str, str]:
-    """The defaults of sizes for which the signature of a class has no number, by letter."""
+    """Defaults, by letter, of the sizes without a numeric default in the class's signature."""
     order = [0, *range(len(samples) - 1, 0, -1)]
     found: dict[str, str] = {}
     for letter, key in names.sizes.items():
@@ -34,13 +34,13 @@ def class_defaults(runner: Runner, samples: Sequence[Sample], names: Names, sign
 
 
 def default_of(subjects: Sequence[Subject], key: Sequence[Any], others: Mapping[str, Vector]) -> str | None:
-    """The default of one field, as a number or in other sizes; None if nothing is known of it, or no expression fits."""
+    """Default of one field, as a number or an expression in other sizes; None if no expression fits."""
     first = subjects[:SAMPLES]
     values = [default_number(subject, key) for subject in first]
     if None in values or values == [value_at(subject.config, key) for subject in first]:
-        return None  # a field that is never missed shows nothing
+        return None  # omitting the field changes nothing, so its default is unknown
     constant = len(set(values)) == 1
-    # a default that is a constant must come from sizes that move
+    # a constant default may only be explained by sizes that vary
     known = {name: vector for name, vector in others.items() if not constant or len(set(vector)) > 1}
     text = next((text for text, vector in expressions(known) if vector == tuple(values)), None)
     if text is None and constant and {default_number(subject, key) for subject in subjects[SAMPLES:]} <= set(values):
@@ -49,7 +49,7 @@ def default_of(subjects: Sequence[Subject], key: Sequence[Any], others: Mapping[
 
 
 def expressions(known: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:
-    """Sizes, their quotients and their multiples."""
+    """Candidate expressions with their vectors: sizes, quotients of two, and small multiples."""
     yield from known.items()
     for one, x in known.items():
         for other, y in known.items():
@@ -60,7 +60,7 @@ def expressions(known: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:
 
 
 def default_number(subject: Subject, key: Sequence[Any]) -> int | None:
-    """The number that gives the same parameters as a field left out; None if no number does."""
+    """Number that yields the same parameter shapes as omitting the field; None if no number does."""
     now = value_at(subject.config, key)
     if not isinstance(now, int):
         return None
@@ -77,12 +77,12 @@ def default_number(subject: Subject, key: Sequence[Any]) -> int | None:
 
 
 def shapes(subject: Subject) -> dict[str, tuple[int, ...]] | None:
-    """The parameters of a subject; None if it cannot be built."""
+    """Parameter shapes of a subject, by name; None if it cannot be built."""
     return attempt(lambda: {name: tuple(tensor.shape) for name, tensor in subject.build().named_parameters()})
 
 
 def without(config: Mapping[str, Any], key: Sequence[Any], value: int | None = None) -> dict[str, Any]:
-    """A config without a field, or with another value there."""
+    """Copy of ``config`` without the field at ``key``, or with ``value`` there."""
     found = copy.deepcopy(dict(config))
     inner = value_at(found, key[:-1])
     if value is None:

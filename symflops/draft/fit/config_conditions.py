@@ -1,4 +1,4 @@
-"""Finds conditions on fields of a config that tell variants of a class apart."""
+"""Finds conditions on config fields that distinguish variants of a class."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from symflops.support.findings import SymflopsError
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A field that a condition reads: its letter, its key, and its value in each config."""
+    """A config field tested by a condition: its letter, its key, and its value in each config."""
 
     letter: str
     key: str
     values: tuple[Any, ...]
 
     def equals(self, value: Any) -> str:
-        """The condition that the field has a value."""
+        """Condition, as text, that the field equals ``value``."""
         if isinstance(value, bool) and all(isinstance(one, bool) for one in self.values):
             return self.letter if value else f"not {self.letter}"
         if value is None:
@@ -31,7 +31,7 @@ class Setting:
         return f"{self.letter} == {written(value)}"
 
     def among(self, chosen: Sequence[int]) -> str:
-        """The condition that the field is as in some configs; a value that no config has counts as that of the first one."""
+        """Condition that the field is as in the ``chosen`` configs; other values count as the first's."""
         others = [number for number in range(len(self.values)) if number not in chosen]
         texts = list(dict.fromkeys(self.equals(self.values[number]) for number in (others if 0 in chosen else chosen)))
         if 0 not in chosen or set(map(type, self.values)) == {bool}:
@@ -41,25 +41,25 @@ class Setting:
         return texts[0].replace(" != ", " == ") if " != " in texts[0] else texts[0].replace(" == ", " != ")
 
     def decides(self, chosen: Sequence[int]) -> bool:
-        """Whether the field alone tells some configs from the others."""
+        """Whether the field alone distinguishes the ``chosen`` configs from the others."""
         inside = {repr(self.values[number]) for number in chosen}
         return not inside & {repr(value) for number, value in enumerate(self.values) if number not in chosen}
 
 
 def written(value: Any) -> str:
-    """A value as an expression."""
+    """Literal of ``value`` in the expression language of specs."""
     return f"'{value}'" if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """The settings that tell all configs apart."""
+    """The settings that together distinguish all configs."""
 
     settings: tuple[Setting, ...]
     count: int
 
     def of(self, chosen: frozenset[int]) -> str:
-        """The condition that holds in some configs and in no other; empty if it holds in all."""
+        """Condition that holds in exactly the ``chosen`` configs; empty if these are all."""
         numbers = sorted(chosen)
         if len(numbers) == self.count:
             return ""
@@ -70,7 +70,7 @@ class Guards:
 
     @property
     def sizes(self) -> dict[str, dict[str, Any]]:
-        """The settings as sizes of a spec, with the value of the first config as default."""
+        """Entries for the spec's ``sizes``, one per setting; the first config's value is the default."""
         return {
             one.letter: {"key": one.key}
             | ({"optional": "true"} if one.values[0] is None else {"default": written(one.values[0])})
@@ -79,7 +79,7 @@ class Guards:
 
 
 def guards_between(configs: Sequence[Mapping[str, Any]], given: Sequence[str], taken: set[str], names: Sequence[str]) -> Guards:
-    """The fewest fields in which all configs differ: switches and words before numbers.
+    """Smallest set of fields that distinguishes all configs, preferring switches and words to numbers.
 
     Args:
         configs: The complete config of each variant.
@@ -104,7 +104,7 @@ def guards_between(configs: Sequence[Mapping[str, Any]], given: Sequence[str], t
 
 
 def settings_between(configs: Sequence[Mapping[str, Any]], given: Sequence[str], taken: set[str]) -> list[Setting]:
-    """The fields in which configs differ, those with the fewest numbers first."""
+    """Fields whose values differ between configs, those with the fewest numeric values first."""
     columns = {key: tuple(value_at(config, key.split(".")) for config in configs) for key in given}
     found = [
         Setting(fresh(key.rpartition(".")[2], taken), key, values)

@@ -1,4 +1,4 @@
-"""Fits exact formulas to vectors: what a dimension is in sizes and lengths, over all samples or not at all."""
+"""Fits exact formulas in sizes and lengths to vectors over samples; a formula holds at all samples."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Fitter:
     """Finds formulas for vectors over samples.
 
     Attributes:
-        symbols: The vectors of what a formula may name.
-        solo: For each symbol, the samples that differ from the first one in its variable alone: they show what a vector
-            depends on before it is fitted.
-        known: The formulas found so far; None for a vector that has none.
+        symbols: The vector of each symbol that a formula may name.
+        solo: For each symbol, the samples in which only its variable differs from the first sample: they reveal which
+            symbols a vector depends on.
+        known: The formulas found so far; None for a vector without one.
         quotients: Rounded quotients that a formula may have as factors.
         factors: Vectors that are known to be products of others.
-        constants: Numbers that may be divided.
+        constants: Numbers that a formula may divide.
         chunks: Numbers whose next multiple a length may be rounded up to.
-        failed: For each vector without a formula, how many quotients were known then.
+        failed: For each vector without a formula, the number of quotients known when the fit failed.
         derived: Sizes that are named after a formula.
     """
 
@@ -41,7 +41,7 @@ class Fitter:
     derived: dict[str, str] = field(default_factory=dict)
 
     def formula(self, vector: Vector) -> Formula | None:
-        """The formula of a vector; None if none is found."""
+        """Formula of a vector, cached; None if no formula fits."""
         if vector not in self.known or (self.known[vector] is None and self.failed.get(vector, 0) < len(self.quotients)):
             self.known[vector] = None  # a factor of itself has no formula
             self.failed[vector] = len(self.quotients)
@@ -52,7 +52,7 @@ class Fitter:
         return self.known[vector]
 
     def composed(self, vector: Vector) -> Formula | None:
-        """The product of the formulas of the factors that a vector is known to have, unless it has a simpler formula."""
+        """Formula of a vector with known factors, as their product; None if a simpler formula exists."""
         factors = [one for one in self.factors.get(vector, ()) if len(set(one)) > 1 or one[0] != 1]
         simple = len(set(vector)) == 1 or vector in self.symbols.values() or vector in self.quotients.values()
         if len(factors) < 2 or simple:
@@ -68,9 +68,9 @@ class Fitter:
         return Formula(tuple(terms.items()))
 
     def relevant(self, vector: Vector) -> list[str]:
-        """The symbols that a vector depends on, as far as samples that move one variable show."""
+        """Names of the symbols that a vector depends on, judged by samples that vary one variable."""
         certain = [name for name, places in self.solo.items() if any(vector[place] != vector[0] for place in places)]
-        # what moves with one of these may have cancelled it, as a patch does that grows with the sides of its grid
+        # a variable that varies together with these may cancel out, such as a patch that grows with its image
         beside = [
             name
             for name, places in self.solo.items()
@@ -79,7 +79,7 @@ class Fitter:
         return certain + beside if certain else list(self.symbols)
 
     def search(self, vector: Vector) -> Formula | None:
-        """A constant, a symbol, a monomial, or a sum of few monomials; then the same with new rounded quotients."""
+        """Search for a constant, symbol, monomial or short sum; then the same with new rounded quotients."""
         if len(set(vector)) == 1:
             return number(vector[0])
         for name, values in (*self.symbols.items(), *self.quotients.items()):

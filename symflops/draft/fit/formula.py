@@ -1,4 +1,4 @@
-"""Formulas, sums of monomials over sizes, lengths and rounded quotients, and exact arithmetic on their vectors."""
+"""Formulas (sums of monomials in sizes, lengths and rounded quotients), and exact vector arithmetic."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Monomial = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A sum of monomials over atoms: the name of a size or a length, or a rounded quotient in brackets."""
+    """A sum of monomials over atoms; an atom is a size, a length, or a rounded quotient in brackets."""
 
     terms: tuple[tuple[Monomial, Fraction], ...]
 
     @property
     def text(self) -> str:
-        """The formula in the language of specs."""
+        """Formula as an expression of the spec language."""
         if len(self.terms) == 1 and self.rounds:
             monomial, factor = self.terms[0]
             above = piece(tuple((atom, power) for atom, power in monomial if power > 0), factor.numerator)
@@ -34,12 +34,12 @@ class Formula:
 
     @property
     def divides(self) -> bool:
-        """Whether it divides by an atom."""
+        """Whether a term divides by an atom."""
         return any(power < 0 for monomial, _ in self.terms for _, power in monomial)
 
     @property
     def rounds(self) -> bool:
-        """Whether it divides, by an atom or by a number: its text is a rounded quotient."""
+        """Whether a term divides by an atom or a number, so that the text is a rounded quotient."""
         return self.divides or any(factor.denominator > 1 for _, factor in self.terms)
 
     @property
@@ -49,27 +49,27 @@ class Formula:
 
 
 def number(value: int) -> Formula:
-    """A number as a formula."""
+    """Constant formula."""
     return Formula((((), Fraction(value)),) if value else ())
 
 
 def symbol(name: str) -> Formula:
-    """An atom as a formula."""
+    """Formula that consists of one atom."""
     return Formula(((((name, 1),), Fraction(1)),))
 
 
 def sum_of(terms: Iterable[tuple[Monomial, Fraction]]) -> Formula:
-    """A sum with the terms of the highest degree first."""
+    """Formula with ``terms`` sorted by descending degree."""
     return Formula(tuple(sorted(terms, key=lambda term: -sum(power for _, power in term[0]))))
 
 
 def bracket(text: str) -> str:
-    """A text as one factor, in brackets unless it is a name or a number."""
+    """``text`` as a factor, in parentheses unless it is a name or a number."""
     return text if text.translate({ord(letter): "" for letter in "_[]"}).isalnum() else f"({text})"
 
 
 def piece(monomial: Monomial, factor: int) -> str:
-    """The text of one term."""
+    """Text of one term, such as ``-2*a**2*b``."""
     words = [atom if power == 1 else f"{atom}**{power}" for atom, power in monomial]
     if not words:
         return str(factor)
@@ -79,12 +79,12 @@ def piece(monomial: Monomial, factor: int) -> str:
 
 
 def words(text: str) -> list[str]:
-    """The names in a text."""
+    """Names and numbers in an expression."""
     return "".join(letter if letter.isalnum() or letter in "_[]" else " " for letter in text).split()
 
 
 def powers(above: Iterable[str], below: Iterable[str]) -> Monomial:
-    """The monomial of names in the numerator and in the denominator."""
+    """Monomial with the names ``above`` in the numerator and ``below`` in the denominator."""
     found = Counter(above)
     found.subtract(below)
     return tuple((name, power) for name, power in found.items() if power)
@@ -103,13 +103,13 @@ def product(columns: Iterable[Vector]) -> Vector:
 
 
 def products(atoms: Mapping[str, Vector], sizes: Iterable[int] = (1, 2)) -> dict[tuple[str, ...], Vector]:
-    """The products of as many atoms as ``sizes`` say, by the names of the atoms."""
+    """Products of one or two atoms (or of as many as ``sizes`` lists), by the atoms' names."""
     chosen = [one for size in sizes for one in combinations_with_replacement(atoms, size)]
     return {one: product(atoms[name] for name in one) for one in chosen}
 
 
 def ratio(vector: Vector, above: Sequence[Vector], below: Sequence[Vector]) -> Fraction | None:
-    """``vector * below / above``; None unless it is one number, not 0, for all samples."""
+    """Nonzero ``c`` with ``vector == c * product(above) / product(below)`` at all samples, or None."""
     top = bottom = 0
     for place, value in enumerate(vector):
         up = value
@@ -128,7 +128,7 @@ def ratio(vector: Vector, above: Sequence[Vector], below: Sequence[Vector]) -> F
 
 
 def affine(vector: Vector, columns: Sequence[Vector]) -> tuple[Fraction | None, int]:
-    """A factor and a small shift with ``vector = factor * product(columns) + shift``; no factor if there are none."""
+    """Fit ``vector = factor * product(columns) + shift``; returns (None, 0) if no small shift fits."""
     products = product(columns)
     place = next((p for p in range(1, len(vector)) if products[p] != products[0]), None)
     if place is None:
@@ -143,10 +143,10 @@ def affine(vector: Vector, columns: Sequence[Vector]) -> tuple[Fraction | None, 
 
 
 def two_factors(vector: Vector, first: Vector, second: Vector, place: int) -> tuple[int, int, int] | None:
-    """Numbers with ``x * first + y * second = d * vector``, by Cramer's rule at ``place`` and one more sample.
+    """Solve ``x * first + y * second = d * vector`` by Cramer's rule at ``place`` and one more sample.
 
     Returns:
-        ``x``, ``y`` and ``d``, not 0; None if there are none.
+        ``x``, ``y`` and a nonzero ``d``; None if there is no solution.
     """
     a, b = first[place], second[place]
     other = next((p for p in range(1, len(vector)) if a * second[p] != first[p] * b), None)
@@ -161,7 +161,7 @@ def two_factors(vector: Vector, first: Vector, second: Vector, place: int) -> tu
 
 
 def solve(vector: Vector, columns: Sequence[Vector]) -> list[Fraction] | None:
-    """The one exact solution of a system with more rows than columns; None if there is none, or more than one."""
+    """Exact solution of an overdetermined linear system; None if there is none or more than one."""
     rows = [[Fraction(column[place]) for column in columns] + [Fraction(vector[place])] for place in range(len(vector))]
     width = len(columns)
     for step in range(width):

@@ -1,4 +1,4 @@
-"""Finds conditions on the index of a list: which items are of a kind, by sizes and lists of the config, over all samples."""
+"""Finds conditions on a loop index that select items of one kind, by sizes and lists of the config."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PERIODS = range(2, 9)
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Which items of a list are of a kind: for each sample the index of its first item, and a truth value for each item."""
+    """Membership in a kind, per sample: the index of the first item, and a truth value for each item."""
 
     starts: Sequence[int]
     truths: Sequence[Sequence[bool]]
 
     def are(self, test: Test, of_kind: bool = True) -> bool:
-        """Whether a test holds for the items of the kind, and for no other, in every sample; or for just the others."""
+        """Whether a test selects exactly the items of the kind (or exactly the others) in every sample."""
         return all(
             test(sample, start + place) == (truth == of_kind)
             for sample, (start, truths) in enumerate(zip(self.starts, self.truths, strict=True))
@@ -31,12 +31,12 @@ class Rows:
 
     @property
     def ends(self) -> list[int]:
-        """For each sample the index after its last item."""
+        """Index after the last item, per sample."""
         return [start + len(truths) for start, truths in zip(self.starts, self.truths, strict=True)]
 
 
 def condition(rows: Rows, index: str, count: str, family: Family, names: Names) -> str | None:
-    """A condition that says which items are of a kind, of sizes, then lists, then numbers; None if none is found."""
+    """Condition that selects the items of a kind, by ends, sizes, lists or numbers; None if all fail."""
     for yes, no, test in (
         *of_ends(rows, index, count),
         *of_sizes(rows, index, names),
@@ -54,22 +54,22 @@ Candidate = tuple[Callable[[], str], Callable[[], str], Test]
 
 
 def candidate(yes: str, no: str, test: Test) -> Candidate:
-    """A candidate whose texts are known."""
+    """Candidate from two fixed texts: the condition and its negation."""
     return lambda: yes, lambda: no, test
 
 
 def equation(term: str, value: str | int, test: Test) -> Candidate:
-    """A candidate that compares a term with a value."""
+    """Candidate ``term == value``."""
     return candidate(f"{term} == {value}", f"{term} != {value}", test)
 
 
 def bound(index: str, end: str | int, ends: Sequence[int]) -> Candidate:
-    """A candidate for the items below an end."""
+    """Candidate ``index < end``."""
     return candidate(f"{index} < {end}", f"{index} >= {end}", lambda sample, i: i < ends[sample])
 
 
 def of_ends(rows: Rows, index: str, count: str) -> Iterator[Candidate]:
-    """The first items, or all but the last ones."""
+    """Candidates for the first one to three items, or all but the last ones."""
     for number in (1, 2, 3):
         yield bound(index, number, [number] * len(rows.ends))
         if count.isidentifier() and not any(rows.starts):
@@ -77,7 +77,7 @@ def of_ends(rows: Rows, index: str, count: str) -> Iterator[Candidate]:
 
 
 def of_sizes(rows: Rows, index: str, names: Names) -> Iterator[Candidate]:
-    """Items below a size, or one in so many, by sizes."""
+    """Candidates that compare the index with a size, or its remainder modulo a size."""
     sizes = {name: vector for name, vector in names.vectors.items() if name in names.sizes}
     for name, values in sizes.items():
         yield bound(index, name, values)
@@ -93,7 +93,7 @@ def of_sizes(rows: Rows, index: str, names: Names) -> Iterator[Candidate]:
 
 
 def of_lists(rows: Rows, index: str, family: Family, names: Names) -> Iterator[Candidate]:
-    """What a list of the config says of an item, or whether it has the item's index."""
+    """Candidates that look up the index in a config list, or test whether the list contains it."""
     every = [dict(lists_in(sample.config, ())) for sample in family.samples]
     for key, items in every[0].items():
         columns = [lists.get(key, ()) for lists in every]
@@ -108,12 +108,12 @@ def of_lists(rows: Rows, index: str, family: Family, names: Names) -> Iterator[C
 
 
 def of_list(text: str, key: tuple[Any, ...], names: Names) -> Callable[[], str]:
-    """A condition on a list of the config; the list gets a letter when the condition is chosen."""
+    """Deferred text of a condition on a config list; the list gets a letter when the text is produced."""
     return lambda: text.replace("LIST", named(key, names, "in LIST" in text))
 
 
 def of_numbers(rows: Rows, index: str) -> Iterator[Candidate]:
-    """One in so many, by plain numbers."""
+    """Candidates for every n-th item, with constant periods and offsets."""
     count = len(rows.starts)
     for period in PERIODS:
         for offset in range(period):
@@ -122,22 +122,22 @@ def of_numbers(rows: Rows, index: str) -> Iterator[Candidate]:
 
 
 def remainder(periods: Sequence[int], offsets: Sequence[int]) -> Test:
-    """Whether an index leaves a remainder."""
+    """Test: the index modulo the sample's period equals the sample's offset."""
     return lambda sample, i: i % periods[sample] == offsets[sample]
 
 
 def has_word(columns: Sequence[Sequence[Any]], word: Any) -> Test:
-    """Whether a list has a word at an index."""
+    """Test: the sample's list has ``word`` at the index."""
     return lambda sample, i: bool(columns[sample][i] == word)
 
 
 def among(columns: Sequence[Sequence[Any]]) -> Test:
-    """Whether an index is in a list."""
+    """Test: the sample's list contains the index."""
     return lambda sample, i: i in columns[sample]
 
 
 def lists_in(config: Any, key: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Sequence[Any]]]:
-    """The lists of words, numbers or truth values of a config."""
+    """Lists of strings, integers or booleans in a config, each with its key."""
     for name, value in config.items():
         if isinstance(value, Mapping):
             yield from lists_in(value, (*key, name))
@@ -146,7 +146,7 @@ def lists_in(config: Any, key: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...
 
 
 def named(key: tuple[Any, ...], names: Names, numbers: bool) -> str:
-    """The letter of a list of the config; a list of ``numbers`` may be missing."""
+    """Letter of the config list at ``key``, registered in ``names``; a list of ``numbers`` may be missing."""
     known = next((letter for letter, one in names.sizes.items() if one == key), None)
     letter = known or fresh(str(key[-1]).rpartition("_")[2] or "kinds", {*names.sizes, *names.lengths})
     names.sizes[letter] = key

@@ -1,4 +1,4 @@
-"""Fits a monomial to a vector, or a sum: of two, of two and a constant, of three, or of as many as the samples allow."""
+"""Fits a monomial or a sum of monomials to a vector: two, two and a constant, three, or a long sum."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Columns = Mapping[tuple[str, ...], Vector]
 
 
 def monomial(vector: Vector, base: Mapping[str, Vector], pool: Mapping[str, Vector]) -> Formula | None:
-    """One monomial of the symbols in ``base`` and the quotients in ``pool``; only symbols are divided."""
+    """Fit one monomial of symbols in ``base`` and quotients in ``pool``; only symbols may be divisors."""
     return None if min(vector) <= 0 else product_of(vector, {**pool, **base}) or quotient_of(vector, base)
 
 
 def product_of(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
-    """A product of at most five atoms, with a whole factor."""
+    """Fit a product of at most five atoms with an integer factor; None if none fits."""
     for degree in (1, 2, 3, 4, 5):
         if len(atoms) ** degree > MOST_PRODUCTS:
             break
@@ -43,7 +43,7 @@ def product_of(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
 
 
 def quotient_of(vector: Vector, base: Mapping[str, Vector]) -> Formula | None:
-    """A product of at most three symbols, divided by at most three others."""
+    """Fit a product of at most three symbols divided by at most three others; None if none fits."""
     for up, down in ((up, down) for up in (1, 2, 3) for down in (0, 1, 2, 3) if len(base) ** (up + down) <= MOST_QUOTIENTS):
         for below in combinations_with_replacement(base, down):
             for above in combinations_with_replacement([name for name in base if name not in below], up):
@@ -54,7 +54,7 @@ def quotient_of(vector: Vector, base: Mapping[str, Vector]) -> Formula | None:
 
 
 def sum_of_monomials(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
-    """A sum of monomials, of degree one to four: a long one only if no short one of products is found."""
+    """Fit a sum of monomials of degree one to four, preferring short sums; None if none fits."""
     longer: Formula | None = None
     different = len(set(zip(*atoms.values(), strict=True)))
     for degree in (1, 2, 3, 4):
@@ -76,7 +76,7 @@ def sum_of_monomials(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | N
 
 
 def long_sum(vector: Vector, columns: Columns) -> Formula | None:
-    """The one sum over all columns, if it has few terms with small denominators."""
+    """Unique linear combination of all columns, if it has few terms and small denominators."""
     solved = solve(vector, list(columns.values()))
     if solved is None or any(factor.denominator > 16 for factor in solved):
         return None
@@ -85,10 +85,10 @@ def long_sum(vector: Vector, columns: Columns) -> Formula | None:
 
 
 def pair_of(vector: Vector, columns: Columns) -> Formula | None:
-    """A sum of two monomials with small denominators."""
+    """Fit a sum of two monomials with small denominators; None if none fits."""
     items = list(columns.items())
     every: Iterable[Any] = combinations(items, 2)
-    if len(items) > MANY:  # one of them is simple
+    if len(items) > MANY:  # only pairs with one monomial of degree 0 or 1
         every = ((one, other) for one in items if len(one[0]) > 1 for other in items if len(other[0]) < 2)
     for (a, first), (b, second) in every:
         found = two_factors(vector, first, second, 0)
@@ -101,7 +101,7 @@ def pair_of(vector: Vector, columns: Columns) -> Formula | None:
 
 
 def shifted_pair(vector: Vector, columns: Columns) -> Formula | None:
-    """A sum of two monomials and a constant, fitted to the differences to the first sample."""
+    """Fit two monomials plus a constant, using differences from the first sample; None if none fits."""
     change = differences(vector)
     changes = {name: differences(column) for name, column in columns.items() if name}
     for (a, first), (b, second) in combinations(changes.items(), 2) if len(columns) <= MOST_SHIFTED else ():
@@ -117,12 +117,12 @@ def shifted_pair(vector: Vector, columns: Columns) -> Formula | None:
 
 
 def differences(vector: Vector) -> Vector:
-    """The differences to the first sample."""
+    """Differences of a vector from its value at the first sample."""
     return tuple(value - vector[0] for value in vector)
 
 
 def triple(vector: Vector, columns: Mapping[tuple[str, ...], Vector]) -> Formula | None:
-    """A sum of three of the columns with whole factors; the simplest names first."""
+    """Fit a sum of three columns with small integer factors, lowest degree first; None if none fits."""
     columns = {name: column for name, column in columns.items() if len(set(column)) > 1}
     if len(columns) > MOST_COLUMNS:
         return None
@@ -139,7 +139,7 @@ def triple(vector: Vector, columns: Mapping[tuple[str, ...], Vector]) -> Formula
 
 
 def holds(vector: Vector, factors: Sequence[int], columns: Sequence[Vector]) -> bool:
-    """Whether a sum of columns with factors is a vector, at every sample."""
+    """Whether the columns times their factors sum to ``vector`` at every sample."""
     return all(
         sum(factor * value for factor, value in zip(factors, row, strict=True)) == wanted
         for wanted, row in zip(vector, zip(*columns, strict=True), strict=True)
@@ -147,7 +147,7 @@ def holds(vector: Vector, factors: Sequence[int], columns: Sequence[Vector]) -> 
 
 
 def different_samples(columns: Sequence[Vector]) -> list[int]:
-    """A few samples that all differ from each other: the first one, then from the last one backwards."""
+    """Indices of a few pairwise different samples: the first one, then from the last one backwards."""
     found: dict[tuple[int, ...], int] = {}
     for place in [0, *range(len(columns[0]) - 1, 0, -1)]:
         found.setdefault(tuple(column[place] for column in columns), place)
@@ -155,7 +155,7 @@ def different_samples(columns: Sequence[Vector]) -> list[int]:
 
 
 def solved(wanted: list[int], columns: list[list[int]]) -> tuple[int, int, int] | None:
-    """The small whole factors of three columns at three samples, if the other samples agree; None if there are none."""
+    """Small integer factors with which three columns sum to ``wanted``; None if there are none."""
     a, b, c = columns
     for x, y, z in ((0, 1, 2), (1, 2, 3), (0, 2, 4), (2, 4, 5)):
         if z >= len(wanted):

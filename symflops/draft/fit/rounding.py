@@ -1,4 +1,4 @@
-"""Fits rounded quotients that are not known yet, the smaller or the larger of two, and rounded shares of a size."""
+"""Fits new rounded quotients, minima, maxima, and rounded shares of a size."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Rounding:
     """Fits with rounded quotients.
 
     Attributes:
-        symbols: What a formula may name.
-        quotients: Known quotients; those that a fit finds are added.
-        constants: Numbers that may be divided.
+        symbols: The vector of each symbol that a formula may name.
+        quotients: Known quotients; a fit adds the new ones it uses.
+        constants: Numbers that a formula may divide.
         chunks: Numbers whose next multiple a length may be rounded up to.
     """
 
@@ -38,7 +38,7 @@ class Rounding:
     chunks: Sequence[int] = ()
 
     def formula(self, vector: Vector, base: Atoms, pool: Atoms) -> Formula | None:
-        """A formula with one or two new quotients of the symbols in ``base`` and the quotients in ``pool``."""
+        """Fit a formula with one or two new quotients of symbols in ``base`` and quotients in ``pool``."""
         fresh = dict(self.candidates(base, pool))
         name = next((name for name, values in fresh.items() if values == vector), None)
         if name is not None:
@@ -51,7 +51,7 @@ class Rounding:
         return self.with_one(vector, usable, {**base, **pool}) or self.with_two(vector, usable, base) or self.extreme(vector)
 
     def with_one(self, vector: Vector, usable: Atoms, atoms: Atoms) -> Formula | None:
-        """A formula with one new quotient."""
+        """Fit a formula that uses one of the ``usable`` quotients; None if none fits."""
         for name, values in usable.items():
             found = self.with_quotients(vector, {name: values}, atoms)
             if found is None and len(atoms) <= FEW_ATOMS:
@@ -62,13 +62,13 @@ class Rounding:
         return None
 
     def with_two(self, vector: Vector, usable: Atoms, atoms: Atoms) -> Formula | None:
-        """A formula with two new quotients."""
+        """Fit a formula that uses two of the ``usable`` quotients; None if none fits."""
         pairs = combinations(usable, 2) if len(usable) <= MOST_PAIRED else ()
         tries = (self.with_quotients(vector, {one: usable[one], other: usable[other]}, atoms) for one, other in pairs)
         return next(filter(None, tries), None)
 
     def with_quotients(self, vector: Vector, new: Atoms, others: Atoms) -> Formula | None:
-        """A monomial of all new quotients; if there is only one, a monomial and a constant too."""
+        """Fit a monomial that contains all ``new`` quotients; a single one may have a constant added."""
         single = len(new) == 1
         own = product(new.values())
         for degree in (0, 1, 2) if single else (0, 1):
@@ -83,7 +83,7 @@ class Rounding:
         return None
 
     def extreme(self, vector: Vector) -> Formula | None:
-        """The smaller or the larger of two symbols."""
+        """Fit the minimum or maximum of two symbols; None if none fits."""
         for (one, x), (other, y) in combinations(self.symbols.items(), 2):
             for chosen in (min, max):
                 if tuple(map(chosen, x, y)) == vector:
@@ -91,7 +91,7 @@ class Rounding:
         return None
 
     def candidates(self, base: Atoms, pool: Atoms) -> Iterator[tuple[str, Vector]]:
-        """Rounded quotients of symbols, of known quotients too, and the smaller or the larger of two."""
+        """Candidate quotients, minima and maxima of symbols and known quotients, with their vectors."""
         for one, values in {**base, **pool}.items():
             for other, divisor in base.items():
                 if one != other and other not in words(one):
@@ -109,7 +109,7 @@ class Rounding:
 
 
 def by_symbol(one: str, values: Vector, other: str, divisor: Vector) -> Iterator[tuple[str, Vector]]:
-    """Quotients of an atom by a symbol, and the smaller of both."""
+    """Candidates: an atom divided by a symbol, rounded down or up, and the minimum of both."""
     yield f"({bracket(one)}//{other})", tuple(a // b for a, b in zip(values, divisor, strict=True))
     yield f"ceil({one}, {other})", tuple(-(-a // b) for a, b in zip(values, divisor, strict=True))
     yield f"min({one}, {other})", tuple(map(min, values, divisor))
@@ -117,14 +117,14 @@ def by_symbol(one: str, values: Vector, other: str, divisor: Vector) -> Iterator
 
 
 def by_number(name: str, values: Vector, divisor: int) -> Iterator[tuple[str, Vector]]:
-    """Quotients of an atom by a number."""
+    """Candidates: an atom, or the atom plus or minus one, divided by a constant and rounded down."""
     yield f"({name}//{divisor})", tuple(a // divisor for a in values)
     yield f"(({name} + 1)//{divisor})", tuple((a + 1) // divisor for a in values)
     yield f"(({name} - 1)//{divisor})", tuple((a - 1) // divisor for a in values)
 
 
 def limited(vector: Vector, atoms: Atoms) -> Formula | None:
-    """The smaller of an atom and a number."""
+    """Fit the minimum of an atom and a constant; None if none fits."""
     largest = max(vector)
     for name, values in atoms.items():
         if max(values) > largest > 1 and tuple(min(a, largest) for a in values) == vector:
@@ -133,7 +133,7 @@ def limited(vector: Vector, atoms: Atoms) -> Formula | None:
 
 
 def proportion(vector: Vector, atoms: Atoms) -> Formula | None:
-    """``a * x // b``, or the next multiple of ``m`` above that, with a size or a product of two for ``x``."""
+    """Fit ``a * x // b`` or its round-up to a multiple, where ``x`` is an atom or a product of two."""
     if len(set(vector)) < LEAST_VALUES or min(vector) < 1:
         return None
     for multiple, column in multiples(vector, atoms):
@@ -150,7 +150,7 @@ def proportion(vector: Vector, atoms: Atoms) -> Formula | None:
 
 
 def multiples(vector: Vector, atoms: Atoms) -> Iterator[tuple[str, Vector]]:
-    """What a vector may be rounded to: a multiple of a number, or of a size that divides it."""
+    """Units that a vector may be rounded to: common divisors, and atoms that divide it at every sample."""
     common = gcd(*vector)
     for size in dict.fromkeys((1, *(few for few in FEW if common % few == 0), common)):
         yield str(size), (size,) * len(vector)
@@ -160,7 +160,7 @@ def multiples(vector: Vector, atoms: Atoms) -> Iterator[tuple[str, Vector]]:
 
 
 def simplest(vector: Vector, whole: Vector, multiple: Vector, up: bool) -> Fraction | None:
-    """The simplest share of ``whole`` that is ``vector`` if rounded up or down to a multiple; None if there is none."""
+    """Simplest fraction of ``whole`` that rounds to ``vector`` in units of ``multiple``, or None."""
     low, high = Fraction(0), Fraction(10**9)
     for value, size, step in zip(vector, whole, multiple, strict=True):
         if size <= 0 or step <= 0:
@@ -169,19 +169,19 @@ def simplest(vector: Vector, whole: Vector, multiple: Vector, up: bool) -> Fract
         high = min(high, Fraction(value if up else value + step, size))
         if low >= high:
             return None
-    # one end belongs to what rounds to these values, the other one does not
+    # the interval is closed at the end that rounding keeps, and open at the other
     shares = [share for share in (high if up else low, between(low, high)) if simple(share)]
     found = min(shares, key=lambda share: share.denominator, default=None)
     return found if found is not None and found > 0 and found != 1 else None
 
 
 def simple(share: Fraction) -> bool:
-    """Whether a person would write a share."""
+    """Whether numerator and denominator are both at most 64."""
     return share.numerator <= LARGEST and share.denominator <= LARGEST
 
 
 def between(low: Fraction, high: Fraction) -> Fraction:
-    """The fraction with the smallest denominator strictly between two."""
+    """Fraction with the smallest denominator strictly between ``low`` and ``high``."""
     whole = low.numerator // low.denominator
     if whole + 1 < high:
         return Fraction(whole + 1)
@@ -192,7 +192,7 @@ def between(low: Fraction, high: Fraction) -> Fraction:
 
 
 def written(share: Fraction, chosen: tuple[str, ...], multiple: str, up: bool) -> Formula:
-    """A rounded share as a formula."""
+    """Formula of a share of the ``chosen`` atoms, rounded up or down to ``multiple``."""
     unit, sizes = (int(multiple), ()) if multiple.isdigit() else (1, (multiple,))
     part = share / unit
     top = "*".join(([str(part.numerator)] if part.numerator > 1 else []) + list(chosen))

@@ -39,12 +39,12 @@ class Names:
     Attributes:
         sizes: The key in the config of each letter.
         lengths: The slot of each length.
-        dims: The symbol of each dimension of the inputs that moves.
+        dims: The symbol of each input dimension that varies.
         vectors: The values of each symbol over the samples.
-        solo: For each symbol, the samples in which its variable alone moved.
-        batch: The number of items over the samples.
+        solo: For each symbol, the samples in which only its variable was varied.
+        batch: The batch size over the samples.
         listed: Lists that conditions read; true for one that may be missing.
-        filled: The default, as an expression, of fields that the class fills in.
+        filled: Default expressions of fields that the class fills in.
     """
 
     sizes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -58,12 +58,12 @@ class Names:
 
     @property
     def taken(self) -> set[str]:
-        """The names of sizes and lengths."""
+        """All names of sizes and lengths, none of which is free."""
         return {*self.sizes, *self.lengths}
 
 
 def value_at(config: Any, key: Sequence[Any]) -> Any:
-    """The value at a key of a config or of inputs; None if there is none."""
+    """Value at a nested key of a config or of inputs; None if it is missing."""
     found = config
     for part in key:
         if isinstance(found, Mapping):
@@ -76,17 +76,17 @@ def value_at(config: Any, key: Sequence[Any]) -> Any:
 
 
 def numbered(name: str, taken: Collection[str]) -> str:
-    """The name itself if it is free, else the name with the first free number after it."""
+    """``name`` if it is free, else ``name`` with the first free number appended."""
     return next(one for one in chain([name], (f"{name}{number}" for number in count(2))) if one not in taken)
 
 
 def fresh(name: str, taken: set[str]) -> str:
-    """A free name that means nothing in a spec: the name itself, or with a number after it."""
+    """``name``, numbered if it is taken or a reserved word of specs."""
     return numbered(name, taken if name.lower() not in RESERVED or name == "y" else {*taken, name})
 
 
 def names_of(family: Family, variables: Sequence[Variable], batch: Variable | None) -> Names:
-    """Symbols for everything that moves in the samples; ``batch`` is the variable of the number of items."""
+    """Symbols for everything that varies between samples; ``batch`` is the batch-size variable."""
     names = Names(batch=(1,) * len(family.samples))
     if batch:
         names.batch = tuple(batch.lead.within(sample.state) for sample in family.samples)
@@ -103,9 +103,9 @@ def names_of(family: Family, variables: Sequence[Variable], batch: Variable | No
 
 
 def symbol_of(names: Names, slot: Slot, family: Family, lead: bool) -> str | None:
-    """The symbol of a slot, an equal or a new one; None if it does not move, or only follows others."""
+    """Symbol of a slot, existing or new; None if it is constant or a formula of other symbols."""
     vector = tuple(value_in(sample, slot) for sample in family.samples)
-    if slot.of_run:  # what a run changes is the number of all tokens of the argument
+    if slot.of_run:  # varying this slot changes the argument's total length
         vector = tuple(sample.plan.inputs[str(slot.key[0])][1] for sample in family.samples)
     name = next((name for name, values in names.vectors.items() if values == vector), None)
     if len(set(vector)) == 1 or (name is None and not slot.of_config and not lead and is_made_of(names, vector)):
@@ -123,7 +123,7 @@ def symbol_of(names: Names, slot: Slot, family: Family, lead: bool) -> str | Non
 
 
 def named_slots(variables: Sequence[Variable], batch: Variable | None, leads: set[Slot]) -> list[tuple[int, Slot]]:
-    """The slots to name, each with the number of its variable: those of the config first, and leads before others."""
+    """Slots that need a symbol, each with its variable's number; config first, leads before others."""
     skipped = set(batch.slots) if batch else set()
     slots = [
         (number, slot)
@@ -135,7 +135,7 @@ def named_slots(variables: Sequence[Variable], batch: Variable | None, leads: se
 
 
 def is_made_of(names: Names, vector: Vector) -> bool:
-    """Whether a dimension that only follows others is a formula of their names, as the tokens of a grid are of its sides."""
+    """Whether known symbols have a formula for ``vector``, such as a grid's tokens from its sides."""
     fitter = Fitter(names.vectors, {})
     for name in [name for name in names.lengths if len(set(names.vectors[name])) > 1]:
         for other, sizes in names.vectors.items():
@@ -145,13 +145,13 @@ def is_made_of(names: Names, vector: Vector) -> bool:
 
 
 def value_in(sample: Sample, slot: Slot) -> int:
-    """The value of a slot in a sample: from the complete config if it is there, else from the state."""
+    """Value of a slot in a sample: from the complete config if present, else from the state."""
     known = value_at(sample.config, slot.key) if slot.of_config else None
     return known if is_whole(known) else slot.within(sample.state)
 
 
 def letter(names: Names, slot: Slot) -> str:
-    """A letter for a field of the config; an item of a list is the list's letter with an index."""
+    """Letter for a config field; an item of a list gets the list's letter with an index."""
     index = f"[{slot.key[-1]}]" if slot.of_list else ""
     key = slot.key[:-1] if index else slot.key
     for name, known in names.sizes.items():
@@ -164,7 +164,7 @@ def letter(names: Names, slot: Slot) -> str:
 
 
 def length(names: Names, slot: Slot, family: Family) -> str:
-    """A name for a length: ``h`` and ``w`` of pictures, ``f`` before them in a video, else the next of x, y, z."""
+    """Name for a length: ``h`` and ``w`` for images, ``f`` for video frames, else the next of x, y, z."""
     place = int(slot.key[-1])
     rank = len(family.samples[0].plan.inputs.get(".".join(map(str, slot.key[:-2])), ()))
     if rank in (4, 5) and place >= 2:
@@ -173,7 +173,7 @@ def length(names: Names, slot: Slot, family: Family) -> str:
 
 
 def fitter_of(names: Names, family: Family) -> Fitter:
-    """A fitter with the symbols of a draft; dimensions of inputs that never move are constants that may be divided."""
+    """Fitter over a draft's symbols; fixed input dimensions are constants that formulas may divide."""
     shapes = [[sample.plan.inputs.get(name, ()) for sample in family.samples] for name in family.samples[0].plan.inputs]
     sizes = [set(values) for one in shapes for values in zip(*one, strict=False)]
     fixed = {size for values in sizes if len(values) == 1 for size in values if size >= SMALLEST_CONSTANT}
@@ -181,7 +181,7 @@ def fitter_of(names: Names, family: Family) -> Fitter:
 
 
 def chunks_of(family: Family) -> tuple[int, ...]:
-    """The sides of square products of two values that never move, as scores within a chunk of tokens."""
+    """Chunk lengths: constant sides of square products of two values, such as scores within a chunk."""
     steps = [step for step in steps_in(family.samples[0].plan.entries) if step.kind == "matmul"]
     every = [family.parts[family.place[id(step)]] for step in steps]
     sides = [{size for one in same for size in (one.numbers[1], one.numbers[3])} for same in every]

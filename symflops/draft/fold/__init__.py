@@ -1,4 +1,4 @@
-"""Folds the steps of one tape: equal items of a module list become a loop, unequal ones branches of its body.
+"""Folds the steps of one tape: module-list items become a loop, with branches where they differ.
 
 Works on the steps of a single sample, without formulas; those belong to ``fit``.
 """

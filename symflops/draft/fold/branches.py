@@ -1,4 +1,4 @@
-"""Merges items of a module list that are of several kinds: one body, with a branch wherever the kinds differ."""
+"""Merges module-list items of several kinds into one loop body, with branches where the kinds differ."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from symflops.draft.trace.steps import CONSTANT, Branch, Choice, Ref, Step
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """One body for all items: steps and branches, and the carried values.
+    """A merged loop body: steps and branches, and the loop-carried values.
 
-    ``aliases`` are the steps of the last item as those of the body; ``renamed`` those of other items that got a new number.
-    ``others`` are further lists whose modules run in the body; ``free`` is the next number of a value.
+    ``aliases`` maps steps of the last item to those of the body; ``renamed`` maps other steps that got a new id.
+    ``others`` are further lists whose modules run in the body; ``free`` is the next unused id.
     """
 
     body: list[Any]
@@ -29,7 +29,7 @@ class Merged:
 
 @dataclass
 class Carried:
-    """A loop-carried value: the step of each item that makes it, where the next one reads it, and what the first one reads."""
+    """A loop-carried value: the step that produces it in each item, its readers, and its initial value."""
 
     steps: dict[int, int]
     readers: set[tuple[Place, int]]
@@ -40,14 +40,14 @@ class Carried:
 def merged(
     bodies: Sequence[list[Step]], prefix: str, indices: Sequence[int], outside: Mapping[int, set[int]], first: int
 ) -> Merged | None:
-    """One body for all items; None if they are of one kind, of too many, or hand values on in another way.
+    """Merge items into one loop body; None if they are of one kind, of too many, or not a chain.
 
     Args:
         bodies: The steps of each item.
         prefix: The path of the list.
         indices: The index of each item.
-        outside: The items that read each step; -1 stands for anything else.
-        first: New values are numbered from here on.
+        outside: The items that read each step; -1 stands for other readers.
+        first: The first unused id.
     """
     layout = layout_of(bodies, prefix, indices, first)
     return None if layout is None else Merger(layout, outside, layout.free).merged()
@@ -55,7 +55,7 @@ def merged(
 
 @dataclass
 class Merger:
-    """Connects the steps of a layout; ``choices`` are the values that each column chooses between, by their sources."""
+    """Wires the operands of a layout; ``choices`` maps, per column, the sources of a choice to its id."""
 
     layout: Layout
     outside: Mapping[int, set[int]]
@@ -63,7 +63,7 @@ class Merger:
     choices: dict[int, dict[tuple[Ref, ...], int]] = field(default_factory=lambda: defaultdict(dict))
 
     def merged(self) -> Merged | None:
-        """The body; None if the items cannot be one."""
+        """Merge the layout's items into one body; None if they cannot be merged."""
         layout = self.layout
         variables = self.carried() if self.handed_on() else None
         if variables is None:
@@ -80,7 +80,7 @@ class Merger:
         return Merged(body, [(one.init, one.value) for one in variables], aliases, others, renamed, self.free)
 
     def handed_on(self) -> bool:
-        """Whether only the next item reads what an item makes; anything may read what the last one makes."""
+        """Whether each item's values are read by itself and the next item alone (the last item's by anything)."""
         return all(
             self.outside.get(step.id, set()) <= {item, item + 1}
             for item, steps in enumerate(self.layout.bodies[:-1])
@@ -88,7 +88,7 @@ class Merger:
         )
 
     def reads(self) -> dict[tuple[Place, int], dict[int, int]] | None:
-        """For each operand, by item, the step of that item which the next one reads there; None if an earlier one is read."""
+        """Per operand position: item -> its step read there by the next item; None if an older item is read."""
         found: dict[tuple[Place, int], dict[int, int]] = {}
         for item, steps in enumerate(self.layout.bodies[1:], start=1):
             for step in steps:
@@ -101,7 +101,7 @@ class Merger:
         return found
 
     def carried(self) -> list[Carried] | None:
-        """The carried values; None if there is none, or if one is not what every item hands to the next."""
+        """Loop-carried values; None if there are none, or if one is not passed on by every item."""
         found: list[Carried] = []
         for reader, made in sorted((self.reads() or {}).items(), key=lambda one: -len(one[1])):
             known = next((variable for variable in found if made.items() <= variable.steps.items()), None)
@@ -126,10 +126,10 @@ class Merger:
         return sorted(found, key=lambda variable: min(variable.readers)) or None
 
     def resolved(self, places: Mapping[int, Place | Ref], reader: tuple[int, ...]) -> Ref | None:
-        """One reference for what several items read, each at a place or by a reference; None if there is none.
+        """Unify what several items read into one reference; None if that is impossible.
 
-        If they read different cases of a branch, it is a choice of that branch. ``reader`` is the column and the case of the
-        step that reads it.
+        If they read different cases of a branch, it is a choice of that branch. ``reader`` is the reading step's column and
+        case.
         """
         found = set(places.values())
         if len(found) == 1:
@@ -152,7 +152,7 @@ class Merger:
         return Ref("step", known[tuple(sources)])
 
     def operand(self, where: Place, position: int, variables: Sequence[Carried]) -> Ref | None:
-        """What a step of the body reads."""
+        """Unified operand of the body's step at ``where``; None if the items' operands cannot be unified."""
         seen: dict[int, Place | Ref] = {}
         for item, steps in enumerate(self.layout.bodies):
             step = next((one for one in steps if self.layout.place[one.id] == where), None)
@@ -161,7 +161,7 @@ class Merger:
             ref = step.operands[position]
             if ref.kind == "step" and self.layout.owner.get(ref.id) == item:
                 seen[item] = self.layout.place[ref.id]
-            elif ref.kind == "parameter":  # that it is the same one is part of the key
+            elif ref.kind == "parameter":  # the key guarantees that it is the same parameter
                 seen[item] = self.layout.origin[where].operands[position]
             else:
                 carrier = self.carrier(ref, item, (where, position), variables)
@@ -169,7 +169,7 @@ class Merger:
         return self.resolved(seen, where[:2])
 
     def carrier(self, ref: Ref, item: int, reader: tuple[Place, int], variables: Sequence[Carried]) -> Carried | None:
-        """The carried value that an item reads; the first item reads an initial value there, or in a step of its own."""
+        """Carried value that an item's operand refers to (in the first item: its initial value), or None."""
         column, case, _ = reader[0]
         alone = case >= 0 and self.layout.chosen[column].count(case) == 1
         for variable in variables:
@@ -180,7 +180,7 @@ class Merger:
         return None
 
     def body(self, variables: Sequence[Carried]) -> list[Any] | None:
-        """Steps and branches, with the choices of a branch that anything reads; None if an operand has no reference."""
+        """Steps and branches of the body, with each branch's choices; None if an operand cannot be unified."""
         wired: dict[Place, Step] = {}
         for where, step in self.layout.origin.items():
             refs = [self.operand(where, position, variables) for position in range(len(step.operands))]
@@ -202,7 +202,7 @@ class Merger:
         return found
 
     def aliases(self) -> dict[int, int] | None:
-        """The steps of the last item as those of the body; None if what it makes in one case alone is read elsewhere."""
+        """Map the last item's steps to the body's; None if a value of one case alone is read outside."""
         found: dict[int, int] = {}
         last = len(self.layout.bodies) - 1
         for step in self.layout.bodies[-1]:

@@ -1,4 +1,4 @@
-"""Folds items of module lists into loops: equal bodies, one after another, with the values that one hands to the next."""
+"""Folds consecutive module-list items with equal bodies into loops with loop-carried values."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from symflops.draft.fold.branches import merged
 from symflops.draft.fold.matching import Item, next_list, parallel_lists, repeated_modules, run_of, with_carried
 from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step, parameters_of, readers_of, refs_of, walk
 
-FIRST_NEW = 1 << 40  # the number of the first value that no tape has
+FIRST_NEW = 1 << 40  # ids from here on are in no tape
 
 
 def with_folded_lists(plan: Plan) -> Plan:
-    """A plan with its module lists folded."""
+    """Fold the module lists of a plan into loops."""
     folder = Folder(plan.outputs, plan.entries)
     entries = folder.fold(list(plan.entries), "")
     return pruned(replace(plan, entries=tuple(entries), outputs=tuple(map(folder.alias, plan.outputs))))
 
 
 def pruned(plan: Plan) -> Plan:
-    """A plan without joins that nothing reads."""
+    """Remove joins that nothing reads from a plan."""
     while True:
         read = {ref.id for ref in (*plan.outputs, *refs_of(plan.entries))}
         read |= {last for _, one in walk(plan.entries) if isinstance(one, Loop) for _, last in one.carried}
@@ -33,7 +33,7 @@ def pruned(plan: Plan) -> Plan:
 
 
 def without_joins(entries: Sequence[Any], read: set[int]) -> tuple[Any, ...]:
-    """Entries without the joins that are not in ``read``."""
+    """Entries without joins whose ids are not in ``read``, nested entries included."""
     found: list[Any] = []
     for entry in entries:
         if isinstance(entry, Loop):
@@ -46,7 +46,7 @@ def without_joins(entries: Sequence[Any], read: set[int]) -> tuple[Any, ...]:
 
 
 class Folder:
-    """Folds a list of steps, outermost lists first."""
+    """Folds module lists of a plan into loops, outermost lists first; holds aliases, readers and free ids."""
 
     def __init__(self, outputs: Sequence[Ref], steps: Sequence[Step]) -> None:
         self.outputs = outputs
@@ -59,21 +59,21 @@ class Folder:
                 self.users.setdefault(name, set()).add(step.id)
 
     def alias(self, ref: Ref) -> Ref:
-        """A reference to a step of the last item of a loop, as one to the same step of its body."""
+        """Redirect a reference to a loop's last item to the same step of the loop's body."""
         while ref.kind in ("step", "carried") and ref.id in self.aliases:
             ref = replace(ref, id=self.aliases[ref.id])
         return ref
 
     def links(self, carried: Sequence[tuple[Ref, int]]) -> tuple[tuple[Ref, int], ...]:
-        """Carried values under their aliases."""
+        """Carried values with both sides redirected to loop bodies."""
         return tuple((self.alias(init), self.alias(Ref("step", last)).id) for init, last in carried)
 
     def add_aliases(self, first: Sequence[Step], last: Sequence[Step]) -> None:
-        """Let the steps of the last item be known as those of the first one."""
+        """Register the last item's steps as aliases of the first item's."""
         self.aliases |= {b.id: a.id for a, b in zip(first, last, strict=True) if a.id != b.id}
 
     def fold(self, steps: list[Step], inside: str) -> list[Any]:
-        """Steps with the lists below ``inside`` folded."""
+        """Fold the module lists below path ``inside``; returns steps and loops."""
         found: list[Any] = []
         place = 0
         while place < len(steps):
@@ -93,7 +93,7 @@ class Folder:
         return [self.renamed(entry) for entry in found]
 
     def shared_loop(self, steps: list[Step], turns: Sequence[Item], inside: str) -> Iterator[Any]:
-        """A loop over turns of the same modules; the turns themselves if what one of them made is read elsewhere."""
+        """Fold repeated runs of the same modules into a shared loop; unrolled if a value is read elsewhere."""
         bodies = [steps[turn.first : turn.end] for turn in turns]
         run = run_of(bodies, [""] * len(turns), 0, self.read_later(steps, turns))
         if run.count < len(turns):
@@ -105,7 +105,7 @@ class Folder:
         self.add_aliases(bodies[0], bodies[-1])
 
     def renamed(self, entry: Any) -> Any:
-        """An entry that reads the values of a loop under the names of its body."""
+        """Entry with all references redirected to loop bodies."""
         if isinstance(entry, Loop):
             carried = tuple((self.alias(init), last) for init, last in entry.carried)
             return replace(entry, body=tuple(map(self.renamed, entry.body)), carried=carried)
@@ -116,7 +116,7 @@ class Folder:
         return replace(entry, operands=tuple(self.alias(ref) for ref in entry.operands))
 
     def runs(self, steps: list[Step], prefix: str, items: list[Item]) -> Iterator[Any]:
-        """Loops for the runs of equal items, steps for the others; one loop if the rest of the items are of a few kinds."""
+        """Fold runs of equal items into loops, or the remaining items of a few kinds into one merged loop."""
         bodies = [steps[item.first : item.end] for item in items]
         names = [f"{prefix}.{item.index}" for item in items]
         outside = self.read_later(steps, items)
@@ -138,7 +138,7 @@ class Folder:
             place += 1 if place in lent else run.count
 
     def lent(self, bodies: Sequence[list[Step]]) -> list[int]:
-        """The items whose parameters are also read elsewhere: each stands alone, so that they are known as the same ones."""
+        """Numbers of the items whose parameters are also read outside them: these are not folded."""
         found = []
         for number, body in enumerate(bodies):
             own = {step.id for step in body}
@@ -147,7 +147,7 @@ class Folder:
         return found
 
     def merged_loop(self, steps: list[Step], bodies: list[list[Step]], prefix: str, items: list[Item]) -> Loop | None:
-        """One loop over items of several kinds; None if they cannot be one."""
+        """Merge items of several kinds into one loop; None if they cannot be merged."""
         indices = [item.index for item in items]
         found = merged(bodies, prefix, indices, self.read_later(steps, items), self.free)
         if found is None:
@@ -167,7 +167,7 @@ class Folder:
         return Loop(prefix, indices[0], len(items), tuple(map(self.renamed, body)), self.links(found.carried), found.others)
 
     def read_later(self, steps: list[Step], items: Sequence[Item]) -> Mapping[int, set[int]]:
-        """For each step of an item, the items in which it is read; -1 stands for anywhere else."""
+        """Items that read each step of ``items``; -1 stands for readers outside and outputs."""
         owner = {step.id: number for number, item in enumerate(items) for step in steps[item.first : item.end]}
         found = {made: {owner.get(reader, -1) for reader in self.readers[made]} for made in owner if made in self.readers}
         for ref in self.outputs:
@@ -177,5 +177,5 @@ class Folder:
 
 
 def parts(body: Sequence[Any]) -> list[list[Any]]:
-    """A body as steps in a row, and single branches."""
+    """Split a body into runs of consecutive steps and single branches."""
     return [list(part) for _, part in groupby(body, lambda entry: None if isinstance(entry, Step) else id(entry))]

@@ -1,4 +1,4 @@
-"""The layout of a body for items of several kinds: columns that all kinds have, and cases of a branch between them."""
+"""The layout of a merged body: columns common to all kinds of items, and cases of branches in between."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Key = tuple[str, tuple[Any, ...], tuple[Any, ...]]
 
 
 def layout_of(bodies: Sequence[list[Step]], prefix: str, indices: Sequence[int], first: int) -> Layout | None:
-    """The layout of items; None if they are of one kind, of too many, or have nothing in common."""
+    """Lay out items in one body; None if they are of one kind, of too many, or have nothing in common."""
     keys = [tuple(key_of(step, f"{prefix}.{index}") for step in body) for body, index in zip(bodies, indices, strict=True)]
     kinds = list(dict.fromkeys(keys))
     if not 1 < len(kinds) <= MOST_KINDS or len(kinds) == len(bodies):
@@ -32,17 +32,17 @@ def layout_of(bodies: Sequence[list[Step]], prefix: str, indices: Sequence[int],
 
 @dataclass
 class Layout:
-    """Where each step of each item stands in one body.
+    """The position of each item's steps in one merged body.
 
     Attributes:
         kind: The kind of each item.
         kinds: The steps of each kind.
-        free: The next number of a value.
+        free: The next unused id.
         place: The place in the body of every step of every item.
         owner: The item of every step.
         chosen: For each column, the case of each item.
         cases: For each column that differs, its cases.
-        model: The value of each place in the body.
+        model: The step id at each place in the body.
         origin: The first step at each place.
     """
 
@@ -61,7 +61,7 @@ class Layout:
     origin: dict[Place, Step] = field(default_factory=dict)
 
     def sort(self) -> bool:
-        """Find the cases of each column, and the place of every step; False if there are too many cases."""
+        """Assign each step its place and each column its cases; False if there are too many cases."""
         for number, column in enumerate(self.columns):
             if column.common:
                 self.chosen[number] = [-1] * len(self.bodies)
@@ -74,7 +74,7 @@ class Layout:
         return True
 
     def find_cases(self, number: int, column: Column) -> bool:
-        """Find the cases of a column; False if there are too many, or if two differ in numbers alone."""
+        """Assign a column its cases; False if there are too many, or if two differ in numbers alone."""
         parts = [tuple(kind[a:b]) for kind, (a, b) in zip(self.kinds, column.spans, strict=True)]
         cases = sorted(set(parts), key=lambda case: repr([key[:2] for key in case]))
         plain = [[key[:2] for key in case] for case in cases]
@@ -83,17 +83,17 @@ class Layout:
         return len(cases) <= MOST_CASES and all(plain.count(one) == 1 for one in plain)
 
     def put(self, step: Step, where: Place, item: int) -> None:
-        """Put a step of an item to its place in the body."""
+        """Assign a step of an item its place in the body."""
         self.place[step.id], self.owner[step.id] = where, item
         if where not in self.origin:
-            # what the last item makes has another name after the loop than within it
+            # values of the last item have other ids after the loop than inside
             alone = item == len(self.bodies) - 1
             self.origin[where] = step
             self.model[where] = self.free if alone else step.id
             self.free += alone
 
     def others(self) -> tuple[str, ...] | None:
-        """Other lists whose modules run in the body; None if the only item of a kind runs such a module."""
+        """Other lists whose modules run in the body; None if a kind with a single item runs such a module."""
         found: dict[str, None] = {}
         for number, kind in enumerate(self.kinds):
             first, *more = [item for item, one in enumerate(self.kind) if one == number]
@@ -107,21 +107,21 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A part of every kind of item, as (first step, end) of each; ``common`` if it is the same in all kinds."""
+    """A span of steps in each kind, as (first, end); ``common`` if the steps are equal in all kinds."""
 
     common: bool
     spans: tuple[tuple[int, int], ...]
 
 
 def key_of(step: Step, item: str) -> Key:
-    """A step without its operands: its module within the item, what it is, and its numbers."""
+    """Comparison key of a step without operands: relative path, kind and words, numbers."""
     words = tuple(placed(word, item) if isinstance(word, str) else word for word in step.words)
     own = (step.kind, words, step.quiet, len(step.operands), tuple(placed(name, item) for name in parameters_of(step)))
     return placed(step.path, item), own, (step.numbers, step.times)
 
 
 def placed(name: str, item: str) -> str:
-    """A name relative to an item; the index of the item within any other name is a star."""
+    """Name relative to an item; in a name elsewhere, the item's index becomes a star."""
     if name == item or name.startswith(f"{item}."):
         return name[len(item) + 1 :]
     index = item.rpartition(".")[2]
@@ -129,17 +129,17 @@ def placed(name: str, item: str) -> str:
 
 
 def child(key: Key, depth: int) -> str:
-    """The module in which a step runs, that many levels below the item."""
+    """Name of a step's module at the given depth below the item; empty if it is not that deep."""
     words = key[0].split(".")
     return words[depth] if depth < len(words) else ""
 
 
 def aligned(kinds: Sequence[Sequence[Key]], starts: Sequence[int], depth: int = 0) -> list[Column]:
-    """The columns of several kinds of items; ``starts`` are the places of their first steps."""
+    """Align kinds of items into columns; ``starts`` are the positions of their first steps."""
     runs = [runs_of(kind, depth) for kind in kinds]
     texts = [[tuple(kind[a:b]) for a, b in spans] for kind, spans in zip(kinds, runs, strict=True)]
     shared = reduce(longest, texts)
-    # for each kind, the spans of what is shared, then its end
+    # for each kind, the spans of the shared runs, then its end
     ends = [(len(kind), len(kind)) for kind in kinds]
     spans = [[*matches(text, shared, run), end] for text, run, end in zip(texts, runs, ends, strict=True)]
     found: list[Column] = []
@@ -155,7 +155,7 @@ def aligned(kinds: Sequence[Sequence[Key]], starts: Sequence[int], depth: int = 
 
 
 def matches(text: Sequence[Any], shared: Sequence[Any], spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The spans of the items of a list that are shared, each the first one after that before."""
+    """Spans of the ``shared`` subsequence in ``text``, matched greedily from the left."""
     place = -1
     for wanted in shared:
         place = text.index(wanted, place + 1)
@@ -165,7 +165,7 @@ def matches(text: Sequence[Any], shared: Sequence[Any], spans: Sequence[tuple[in
 def differing(
     kinds: Sequence[Sequence[Key]], gap: Sequence[tuple[int, int]], starts: Sequence[int], depth: int
 ) -> list[Column]:
-    """The columns of a part that differs; one module that is mostly the same in all kinds is aligned in turn."""
+    """Columns of a part that differs; recurses if all kinds run one module that is mostly the same."""
     first = [start + a for start, (a, _) in zip(starts, gap, strict=True)]
     whole = [Column(False, tuple((a, a + len(kind)) for a, kind in zip(first, kinds, strict=True)))]
     children = {child(key, depth) for kind in kinds for key in kind}
@@ -177,13 +177,13 @@ def differing(
 
 
 def runs_of(kind: Sequence[Key], depth: int) -> list[tuple[int, int]]:
-    """The spans of steps in a row that run in one module."""
+    """Spans of consecutive steps that run in the same module."""
     places = (list(run) for _, run in groupby(range(len(kind)), lambda place: child(kind[place], depth) or place))
     return [(run[0], run[-1] + 1) for run in places]
 
 
 def longest(a: list[Any], b: list[Any]) -> list[Any]:
-    """The longest common subsequence of two lists; an item weighs as much as it is long."""
+    """Longest common subsequence of two lists, weighted by the length of items."""
     table: list[list[int]] = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in reversed(range(len(a))):
         for j in reversed(range(len(b))):

@@ -1,4 +1,4 @@
-"""Finds runs of equal items: compares their steps, their modules, and where their values come from."""
+"""Finds runs of equal module-list items: compares their steps, modules, and sources of operands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NUMBER = re.compile(r"\.(\d+)(?=\.|$)")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item of a module list: its index, its first step, and the end of its steps."""
+    """An item of a module list: its index, and the range of its steps (first, end)."""
 
     index: int
     first: int
@@ -23,7 +23,7 @@ class Item:
 
 
 def with_carried(first: Sequence[Step], modes: Sequence[Any]) -> list[Step]:
-    """The first item, with what an item gets from the one before marked as carried."""
+    """Steps of the first item, with operands from the previous item replaced by carried references."""
     waiting = iter(modes)
 
     def read(ref: Ref) -> Ref:
@@ -34,7 +34,7 @@ def with_carried(first: Sequence[Step], modes: Sequence[Any]) -> list[Step]:
 
 
 def lists_in(step: Step, inside: str) -> Iterator[str]:
-    """The paths of the module lists below ``inside`` that a step is in, outermost first."""
+    """Paths of the module lists below ``inside`` that contain a step, outermost first."""
     path = f".{step.path}"
     for match in NUMBER.finditer(path):
         prefix = path[1 : match.start()]
@@ -43,7 +43,7 @@ def lists_in(step: Step, inside: str) -> Iterator[str]:
 
 
 def next_list(steps: Sequence[Step], place: int, inside: str) -> tuple[str, list[Item]]:
-    """The path and the items of the first module list from ``place`` on with several items in a row."""
+    """Path and items of the first module list from ``place`` on that runs several items in order."""
     tried: set[str] = set()
     for position in range(place, len(steps)):
         for prefix in lists_in(steps[position], inside):
@@ -55,7 +55,7 @@ def next_list(steps: Sequence[Step], place: int, inside: str) -> tuple[str, list
 
 
 def items_of(steps: Sequence[Step], place: int, prefix: str) -> list[Item]:
-    """The items of a list that run one after another from ``place`` on, each up to the next one."""
+    """Consecutive items of a list from ``place`` on; each extends to the start of the next."""
     visits = visits_of(steps, place, prefix)
     if len(visits) < 2:
         return visits
@@ -70,7 +70,7 @@ def items_of(steps: Sequence[Step], place: int, prefix: str) -> list[Item]:
 
 
 def visits_of(steps: Sequence[Step], place: int, prefix: str) -> list[Item]:
-    """The items of a list that run from ``place`` on, as long as the index goes up by one."""
+    """Items of a list from ``place`` on, as long as the index increases by one."""
     pattern = re.compile(re.escape(prefix) + r"\.(\d+)(?:\.|$)")
     found: list[Item] = []
     for position in range(place, len(steps)):
@@ -88,14 +88,14 @@ def visits_of(steps: Sequence[Step], place: int, prefix: str) -> list[Item]:
 
 
 def relative(name: str, item: str) -> tuple[str, str]:
-    """A path below an item, or an absolute one."""
+    """``("in", rest)`` for a path below an item, else ``("at", name)``."""
     if item and (name == item or name.startswith(f"{item}.")):
         return ("in", name[len(item) :])
     return ("at", name)
 
 
 def alike(a: str, b: str, at: str, bt: str) -> bool:
-    """Whether two paths are the same relative to two items, or have the same index in another list."""
+    """Whether two paths are equal relative to their items, or use the items' indices in another list."""
     own, other_own = relative(a, at), relative(b, bt)
     if own == other_own or not at or "in" in (own[0], other_own[0]):
         return own == other_own
@@ -105,27 +105,27 @@ def alike(a: str, b: str, at: str, bt: str) -> bool:
 
 
 def parallel_lists(a: list[Step], b: list[Step], at: str, bt: str) -> tuple[str, ...]:
-    """Other lists from which two items read modules of their own index."""
+    """Other lists from which two items use modules of their own index."""
     names = [pair for one, other in zip(a, b, strict=True) for pair in common_names(one, other)]
     return tuple(dict.fromkeys(common_start(x, y) for x, y in names if relative(x, at)[0] == "at" and x != y))
 
 
 def common_names(one: Step, other: Step) -> Iterator[tuple[str, str]]:
-    """The path and the names of parameters of two steps, in pairs."""
+    """Paths and parameter names of two steps, in pairs."""
     yield one.path, other.path
     yield from zip(one.parameters, other.parameters, strict=True)
     yield from ((x.name, y.name) for x, y in zip(one.operands, other.operands, strict=True) if x.kind == y.kind == "parameter")
 
 
 def common_start(x: str, y: str) -> str:
-    """The words of two paths of one length up to the first that differs."""
+    """Common leading words of two paths of equal length."""
     return ".".join(
         word for word, _ in takewhile(lambda pair: pair[0] == pair[1], zip(x.split("."), y.split("."), strict=True))
     )
 
 
 def compare(a: Sequence[Step], b: Sequence[Step], at: str, bt: str) -> list[Any] | None:
-    """How each operand of two items corresponds, see :func:`correspondence`; None if the items are not equal."""
+    """Correspondence of each operand of two items (:func:`correspondence`); None if the items differ."""
     if len(a) != len(b):
         return None
     place_a = {step.id: number for number, step in enumerate(a)}
@@ -142,15 +142,15 @@ def compare(a: Sequence[Step], b: Sequence[Step], at: str, bt: str) -> list[Any]
 
 
 def key_of(step: Step) -> Any:
-    """What two steps must have in common besides their names."""
+    """Comparison key of a step without names: kind, numbers, words, and counts of operands and parameters."""
     return (step.kind, step.numbers, step.words[:3], step.quiet, step.times, len(step.operands), len(step.parameters))
 
 
 def correspondence(x: Ref, y: Ref, place_a: Mapping[int, int], place_b: Mapping[int, int], at: str, bt: str) -> Any:
-    """How an operand of an item corresponds to that of the next one; None if it does not.
+    """Classify how an operand of one item corresponds to that of the next; None if it does not.
 
-    ``("in", place)`` is made by the item, ``("last", place)`` by the item before, ``("same", ref)`` is one value for all, and
-    ``("own", path)`` is a parameter of the item.
+    ``("in", place)`` is computed by the item itself, ``("last", place)`` by the previous item, ``("same", ref)`` is one value
+    for all, and ``("own", path)`` is a parameter of the item.
     """
     if y.kind == "step" and y.id in place_b:
         return ("in", place_b[y.id]) if x.kind == "step" and place_a.get(x.id) == place_b[y.id] else None
@@ -165,7 +165,7 @@ def correspondence(x: Ref, y: Ref, place_a: Mapping[int, int], place_b: Mapping[
 
 
 def initials(first: Sequence[Step], modes: Sequence[Any]) -> dict[int, Ref] | None:
-    """What the first item reads in place of values of an item before; None if that is not one value for each of them."""
+    """Initial values of the loop-carried values, by step position; None if one of them is ambiguous."""
     found: dict[int, Ref] = {}
     refs = [ref for step in first for ref in step.operands]
     for ref, mode in zip(refs, modes, strict=True):
@@ -176,7 +176,7 @@ def initials(first: Sequence[Step], modes: Sequence[Any]) -> dict[int, Ref] | No
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Equal items in a row: the carried values, and how the operands of one correspond to those of the next."""
+    """A run of equal items: its length, carried values, and operand correspondences."""
 
     count: int = 1
     carried: Sequence[tuple[Ref, int]] = ()
@@ -184,7 +184,7 @@ class Run:
 
 
 def run_of(bodies: Sequence[list[Step]], names: Sequence[str], place: int, outside: Mapping[int, set[int]]) -> Run:
-    """The run from ``place`` on; ``outside`` are the items that read each step, ``names`` the paths of the items."""
+    """Run of equal items from ``place`` on; ``outside`` has the readers of each step, ``names`` the paths."""
     modes: list[Any] = []
     carried: dict[int, Ref] = {}
     last = place
@@ -197,7 +197,7 @@ def run_of(bodies: Sequence[list[Step]], names: Sequence[str], place: int, outsi
             if initial is None:
                 break
             carried, modes = initial, found
-        # only the next item may read what an item made
+        # only the next item may read values of an item
         if any(not outside.get(step.id, set()) <= {last, last + 1} for step in bodies[last]):
             break
         last += 1
@@ -207,7 +207,7 @@ def run_of(bodies: Sequence[list[Step]], names: Sequence[str], place: int, outsi
 
 
 def repeated_modules(steps: Sequence[Step], place: int, end: int) -> list[Item] | None:
-    """The first turns of the same modules between two places, one directly after another; None if there are none."""
+    """First back-to-back repetitions of the same modules in a range of steps; None if there are none."""
     seen: dict[Any, int] = {}
     for position in range(place, min(end, len(steps))):
         step = steps[position]
@@ -224,7 +224,7 @@ def repeated_modules(steps: Sequence[Step], place: int, end: int) -> list[Item] 
 
 
 def turns_from(steps: Sequence[Step], first: int, length: int) -> int:
-    """How many turns of some steps are equal, with carried values that are one value each; 1 if there is only one turn."""
+    """Number of equal repetitions of ``length`` steps from ``first`` on; 1 if nothing repeats."""
     count = 1
     modes: list[Any] = []
     while True:

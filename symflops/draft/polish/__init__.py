@@ -1,4 +1,4 @@
-"""Entries as a person would write them: gates, residuals, calls of library blocks, merged variants.
+"""Simplifies entries to the form a person would write: gates, residuals, block calls, merged variants.
 
 Every rewrite keeps the meaning; the proof runs afterwards.
 No formula is fitted here.

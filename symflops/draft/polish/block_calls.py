@@ -1,4 +1,4 @@
-"""Recognises blocks of the library: entries in a row that a block describes become one call of it."""
+"""Replaces consecutive entries that a library block describes by one call of that block."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from symflops.draft.polish.entries import kept_by, needed_later
 from symflops.draft.polish.equal_products import multiple, substitute, sum_of
 
 FEWEST = 2  # entries that a call replaces
-AFTER = ("gate", "add_to")  # fields by which a call, like an operator, says what happens to its result
+AFTER = ("gate", "add_to")  # fields that gate or add the result of a call or an operator
 DEFAULTS = {"bias": "true", "affine": "true"}  # of operators
 
 
 def called(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) -> list[Any]:
-    """Entries in which calls replace runs that a block describes; names in ``kept`` are read elsewhere."""
+    """Replace runs of entries by block calls, in bodies too; ``kept`` names are read elsewhere."""
     for _, fields in entries:
         if "graph" in fields:
             fields["graph"] = called(fields["graph"], patterns, kept_by(entries, fields, kept))
@@ -25,7 +25,7 @@ def called(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) -> l
 
 
 def replaced(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) -> Iterator[Any]:
-    """One list of entries, with calls."""
+    """Entries of one list, with the best matching block call at each position; bodies are not visited."""
     place = 0
     while place < len(entries):
         calls = [(one, pattern) for pattern in patterns if (one := matched(pattern, entries, place, kept))]
@@ -35,14 +35,14 @@ def replaced(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) ->
 
 
 def plainness(found: tuple[tuple[int, str, dict[str, Any]], Pattern]) -> tuple[int, ...]:
-    """The order of preference: most entries first, then fewest fields, inputs, and defaults made of other parameters."""
+    """Sort key of a match: most entries replaced, then fewest fields, inputs and computed defaults."""
     (count, _, call), pattern = found
     made_of_others = sum(default not in (None, "true", "false") for default in pattern.parameters.values())
     return -count, len(call), len(pattern.inputs), made_of_others
 
 
 def matched(pattern: Pattern, entries: Sequence[Any], place: int, kept: set[str]) -> tuple[int, str, dict[str, Any]] | None:
-    """A call in place of the entries from ``place`` on: how many they are, the path, the fields; None if they do not match."""
+    """Match ``pattern`` at ``place``: (entries replaced, path, fields) of the call; None if it fails."""
     end = place + len(pattern.steps)
     versions: dict[str, int] = {}
     steps = steps_of(entries[place:end], versions) if end <= len(entries) and len(pattern.steps) >= FEWEST else None
@@ -59,7 +59,7 @@ def matched(pattern: Pattern, entries: Sequence[Any], place: int, kept: set[str]
 
 
 def kind(step: Step) -> tuple[str | None, str | None]:
-    """The operator and the block of a step; in a draft, a product of one value's parts looks like any map."""
+    """Operator and block of a step; ``mul`` of a single operand counts as ``map``, as drafts write it."""
     operator = step.texts.get("op")
     alone = operator == "mul" and len(step.reads.get("from", ())) == 1
     return "map" if alone else operator, step.texts.get("block")
@@ -76,8 +76,8 @@ class Match:
         values: A value of the pattern -> the value of the entries.
         widths: A value of the pattern -> its width in the entries.
         equations: Pairs of expressions that must be equal: the pattern's and the entry's.
-        after: Fields that say what happens to the result of the call, with the value that they name.
-        shared: What entries with a path say of sharing their weights.
+        after: The call's ``gate`` and ``add_to``, with the names of their values.
+        shared: The distinct ``shared`` flags of entries with a path.
     """
 
     pattern: Pattern
@@ -90,7 +90,7 @@ class Match:
     shared: set[str] = field(default_factory=set)
 
     def all(self, entries: list[Step]) -> bool:
-        """Whether each step describes one entry; entries may be in another order than the steps."""
+        """Whether steps and entries match one to one, in any order."""
         left = list(entries)
         for step in self.pattern.steps:
             found = next((one for one in left if self.comparable(step, one)), None)
@@ -100,7 +100,7 @@ class Match:
         return bool(self.prefix)
 
     def comparable(self, step: Step, entry: Step) -> bool:
-        """Whether an entry has the operator and the path of a step; the first path decides the path of the call."""
+        """Whether operator and path of an entry match a step; until a path is matched, any prefix will do."""
         if kind(step) != kind(entry):
             return False
         if "_" in (entry.path, step.path):
@@ -108,7 +108,7 @@ class Match:
         return entry.path == f"{self.prefix}.{step.path}" if self.prefix else entry.path.endswith(f".{step.path}")
 
     def equal(self, step: Step, entry: Step) -> bool:
-        """Whether an entry reads, says and binds what a step does."""
+        """Whether operands, expressions and results of an entry match a step; records what they bind."""
         if not self.prefix and step.path != "_":
             self.prefix = entry.path[: -len(step.path) - 1]
         if set(step.reads) != set(entry.reads) - (set(AFTER) - set(step.reads)):
@@ -122,7 +122,7 @@ class Match:
         return self.equal_texts(step, entry) and self.equal_results(step, entry)
 
     def equal_texts(self, step: Step, entry: Step) -> bool:
-        """Whether an entry's expressions are a step's, as far as parameters are known."""
+        """Whether an entry's expressions match a step's; those not yet decidable are added to ``equations``."""
         source = self.widths.get(step.reads["from"][0], "") if "from" in step.reads else ""
         defaults = {**DEFAULTS, "dim": source} if source else DEFAULTS
         if "_" not in (step.path, entry.path):
@@ -138,7 +138,7 @@ class Match:
         return True
 
     def equal_results(self, step: Step, entry: Step) -> bool:
-        """Whether an entry binds what a step binds."""
+        """Whether an entry has as many results as a step, and no gate or sum that the call cannot express."""
         mine, theirs = ([value for values in one.writes.values() for value in values] for one in (entry, step))
         after = {word: entry.reads[word][0] for word in AFTER if word in entry.reads and word not in step.reads}
         if len(mine) != len(theirs) or (after and not self.moves_out(after, theirs)):
@@ -150,7 +150,7 @@ class Match:
         return True
 
     def moves_out(self, after: dict[str, Value], results: list[Value]) -> bool:
-        """Whether the call may gate and add its result as an entry does: only if that is all that the block makes."""
+        """Whether an entry's gate and sum may move to the call: only if its result is the block's sole output."""
         read = {value for step in self.pattern.steps for values in step.reads.values() for value in values}
         if self.after or tuple(results) != self.pattern.outputs or results[0] in read:
             return False
@@ -158,7 +158,7 @@ class Match:
         return not any(version for _, version in after.values())
 
     def complete(self) -> bool:
-        """Whether all inputs and parameters are known, the latter by default if no entry shows them, and equations hold."""
+        """Whether all inputs and parameters are known (by default if need be) and all equations hold."""
         self.find_counts()
         known = dict(self.texts)
         for name, default in self.pattern.parameters.items():
@@ -171,7 +171,7 @@ class Match:
         return all(sum_of(theirs, known) == sum_of(mine) for theirs, mine in self.equations)
 
     def find_counts(self) -> None:
-        """Find parameters that only say how often another one is in a width."""
+        """Solve equations for parameters that are plain integer factors of a width."""
         for theirs, mine in self.equations:
             for name in self.pattern.parameters:
                 factor = sum_of(theirs, {**self.texts, name: "1"})
@@ -180,7 +180,7 @@ class Match:
                     self.texts |= {name: str(times)} if times else {}
 
     def call(self, outputs: Sequence[Value]) -> dict[str, Any]:
-        """The fields of the call."""
+        """Fields of the block call, without parameters that equal their defaults."""
         inputs = [self.values[name, 0][0] for name in self.pattern.inputs]
         call: dict[str, Any] = {"block": self.pattern.name, "from": inputs if len(inputs) > 1 else inputs[0]}
         for name, default in self.pattern.parameters.items():

@@ -1,4 +1,4 @@
-"""The blocks of a library as patterns: a plain list of steps for each setting of a block's switches."""
+"""Turns library blocks into patterns: one flat list of steps per setting of a block's switches."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from symflops.read.entry_paths import HERE
 from symflops.read.spec_files import read_source
 from symflops.read.yaml_nodes import Mapping as MappingNode, Scalar, Sequence as SequenceNode, read_yaml
 
-MOST_SETTINGS = 8  # of one block's switches: each is a pattern
-Value = tuple[str, int]  # a name, and how often it was bound before
+MOST_SETTINGS = 8  # patterns per block
+Value = tuple[str, int]  # a name, and its version: how often it was bound before
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An entry.
+    """A graph entry split into its path, expressions, operands and results.
 
     Attributes:
         path: Its path.
         texts: Field -> expression.
-        reads: Field -> the values that it names and the entry reads.
-        writes: Field -> the values that it names and the entry binds.
+        reads: Field -> operands.
+        writes: Field -> results.
     """
 
     path: str
@@ -59,7 +59,7 @@ class Pattern:
 
 
 def plain_data(node: Any) -> Any:
-    """A document as plain data."""
+    """YAML node as dicts, lists and strings; null becomes None."""
     if isinstance(node, MappingNode):
         return {key.text: plain_data(value) for key, value in node.entries}
     if isinstance(node, SequenceNode):
@@ -68,31 +68,31 @@ def plain_data(node: Any) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """A field as an expression."""
+    """Field value as expression text, such as ``[a, b]`` or ``true``."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"[{', '.join(map(text_of, value))}]" if isinstance(value, (list, tuple)) else str(value)
 
 
 def named(value: Any) -> tuple[str, ...]:
-    """The values that a field names."""
+    """Names in a field that holds one name or a list of names."""
     return (value,) if isinstance(value, str) else tuple(value)
 
 
 def refers(word: str, value: Any, fields: Mapping[str, Any]) -> bool:
-    """Whether a field names values: what is added to scores is one, the bias of a linear is not."""
+    """Whether a field names operands; ``bias`` does for attention scores, but not for a linear."""
     return word in REFERENCES and (word != "bias" or (fields.get("op") == "attention" and text_of(value) not in BOOLEANS))
 
 
 def steps_of(entries: Sequence[Any], versions: dict[str, int]) -> list[Step] | None:
-    """Entries as steps; ``versions`` counts how often each name is bound. None if an entry has a body."""
+    """Entries as steps; None if an entry has a body. ``versions`` counts how often each name is bound."""
     if any("graph" in fields for _, fields in entries):
         return None
     return [step_of(path, fields, versions) for path, fields in entries]
 
 
 def step_of(path: str, fields: Mapping[str, Any], versions: dict[str, int]) -> Step:
-    """An entry as a step; the names that it binds get their next version."""
+    """Entry as a step; increments the version of each name it binds."""
     read = {word: named(value) for word, value in fields.items() if refers(word, value, fields)}
     bound = {word: named(fields[word]) for word in ("to", "add_to") if word in fields}
     texts = {word: text_of(value) for word, value in fields.items() if word not in read and word not in bound}
@@ -103,12 +103,12 @@ def step_of(path: str, fields: Mapping[str, Any], versions: dict[str, int]) -> S
 
 
 def versioned(fields: Mapping[str, tuple[str, ...]], versions: Mapping[str, int]) -> dict[str, tuple[Value, ...]]:
-    """Names by field, each with its present version."""
+    """Names by field, each with its current version."""
     return {word: tuple((name, versions.get(name, 0)) for name in names) for word, names in fields.items()}
 
 
 def patterns_in(root: Path) -> list[Pattern]:
-    """The patterns of a library's blocks; a block with optional inputs, a repeat or many switches has none."""
+    """Patterns of all library blocks, except those with optional inputs, a repeat or many switches."""
     found: list[Pattern] = []
     for path in sorted((root / "blocks").glob("*.yaml")):
         data = plain_data(read_yaml(read_source(path, path.name)))
@@ -118,7 +118,7 @@ def patterns_in(root: Path) -> list[Pattern]:
 
 
 def patterns_of(name: str, data: Mapping[str, Any]) -> Iterator[Pattern]:
-    """One block, once for each setting of its switches."""
+    """Patterns of one block, one per distinct setting of its switches."""
     parameters = {one: None if value is None else text_of(value) for one, value in (data.get("params") or {}).items()}
     entries = [without_function(*entry) for entry in entries_in(data)]
     found = conditions(entries)
@@ -133,7 +133,7 @@ def patterns_of(name: str, data: Mapping[str, Any]) -> Iterator[Pattern]:
         steps = steps_of(chosen, versions)
         if steps is None or any("when" in step.texts for step in steps):
             continue
-        if chosen in seen:  # a switch that another one makes useless
+        if chosen in seen:  # another switch makes this one irrelevant
             continue
         seen.append(chosen)
         outputs = tuple((one, versions.get(one, 0)) for one in data.get("outputs") or ())
@@ -141,7 +141,7 @@ def patterns_of(name: str, data: Mapping[str, Any]) -> Iterator[Pattern]:
 
 
 def without_function(path: str, fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """An entry as a draft shows it: an activation has no function there, and no path if a parameter decides it."""
+    """Activation as drafts write it: ``mul`` without a function, pathless if a parameter decides the path."""
     if fields.get("op") != "act":
         return path, fields
     kept = {word: value for word, value in fields.items() if word != "of"}
@@ -149,13 +149,13 @@ def without_function(path: str, fields: Mapping[str, Any]) -> tuple[str, Mapping
 
 
 def settings_of(default: str | None, tested: set[str]) -> list[str]:
-    """The settings of a switch, its default first: truth values, or the default word and those that it is compared with."""
+    """Settings of a switch, default first: truth values, or the words it is compared with."""
     words = {default} if default and default.startswith("'") else set()
     return sorted((tested - {*BOOLEANS} if words else tested) | words, key=lambda one: (one != default, one == "false", one))
 
 
 def conditions(entries: Sequence[Any]) -> dict[str, set[str]]:
-    """The names that conditions of entries or in expressions test, each with the settings that these tell apart."""
+    """Names tested by ``when`` fields and conditional expressions, each with the settings to distinguish."""
     found: dict[str, set[str]] = {}
     for _, fields in entries:
         trees = [(word, parsed(text_of(value))) for word, value in fields.items() if word != "graph"]
@@ -168,7 +168,7 @@ def conditions(entries: Sequence[Any]) -> dict[str, set[str]]:
 
 
 def tested(test: ast.expr) -> dict[str, set[str]]:
-    """The names that a condition tests: as truth values, or compared with words."""
+    """Names in a condition, each with its truth values or the words it is compared with."""
     match test:
         case ast.Name(id=name):
             return {name: set(BOOLEANS)}
@@ -183,20 +183,20 @@ def tested(test: ast.expr) -> dict[str, set[str]]:
 
 
 def words_in(node: ast.expr) -> list[str]:
-    """A word, or the words of a list; empty if it is anything else."""
+    """String constants of a literal or a list of literals; empty for any other expression."""
     items = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
     words = [one.value for one in items if isinstance(one, ast.Constant) and isinstance(one.value, str)]
     return words if len(words) == len(items) else []
 
 
 def entries_in(fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The entries of a group."""
+    """Entries of a group's ``graph`` as (path, fields) pairs."""
     parts = ((entry, *next(iter(entry.items()))) for entry in fields.get("graph", ()))
     return [(path, inner) if len(entry) == 1 and isinstance(inner, dict) else (HERE, entry) for entry, path, inner in parts]
 
 
 def entries_under(entries: Sequence[Any], values: Mapping[str, str], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """The entries that a setting leaves, without the conditions that it decides; groups are inlined."""
+    """Entries that remain under a setting of the switches, without decided conditions, groups inlined."""
     for key, fields in entries:
         path = ".".join(one for one in (prefix, key) if one not in ("", "_")) or "_"
         condition = resolved(text_of(fields["when"]), values) if "when" in fields else "true"
@@ -210,30 +210,30 @@ def entries_under(entries: Sequence[Any], values: Mapping[str, str], prefix: str
 
 
 def with_settings(word: str, value: Any, values: Mapping[str, str]) -> Any:
-    """A field with switches replaced by their values, unless it is a list of names."""
+    """Field with switches replaced by their values; a list of names is returned unchanged."""
     if isinstance(value, list) and word not in (*REFERENCES, "to"):
         value = text_of(value)
     return resolved(value, values) if isinstance(value, str) else value
 
 
 def resolved(text: str, values: Mapping[str, str]) -> str:
-    """An expression with switches replaced by their values, and the conditions on them evaluated."""
+    """Expression with switches replaced by their values and the conditions on them evaluated."""
     tree = parsed(text)
     return text if tree is None or not values else ast.unparse(Resolve(values).visit(tree))
 
 
 class Resolve(Substitution):
-    """Replaces switches by their values, and conditional expressions by the side that is taken."""
+    """Partial evaluator: replaces switches by values and folds the conditions they decide."""
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        """``not`` of a known value."""
+        """Fold ``not`` of a known value."""
         operand = self.visit(node.operand)
         if isinstance(node.op, ast.Not) and isinstance(operand, ast.Name) and operand.id in BOOLEANS:
             return ast.Name(BOOLEANS[operand.id == "true"])
         return ast.UnaryOp(node.op, operand)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        """A conjunction or disjunction: one part may decide it, and what does not matter goes."""
+        """Fold ``and`` and ``or``: short-circuit on a deciding operand, drop neutral ones."""
         decides = BOOLEANS[isinstance(node.op, ast.And)]
         parts = [self.visit(part) for part in node.values]
         left = [part for part in parts if not (isinstance(part, ast.Name) and part.id in BOOLEANS)]
@@ -244,7 +244,7 @@ class Resolve(Substitution):
         return left[0] if len(left) == 1 else ast.BoolOp(node.op, left)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """A word compared with a word, or sought in a list of words."""
+        """Fold the comparison of a string with a string or with a list of strings."""
         left, *right = [self.visit(part) for part in (node.left, *node.comparators)]
         mine, theirs = words_in(left), words_in(right[0])
         if len(right) > 1 or not isinstance(left, ast.Constant) or not mine or not theirs:
@@ -257,7 +257,7 @@ class Resolve(Substitution):
         return ast.Compare(left, node.ops, right)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        """A conditional expression."""
+        """Fold a conditional expression whose test is known."""
         test = self.visit(node.test)
         if isinstance(test, ast.Name) and test.id in BOOLEANS:
             return self.visit(node.body if test.id == "true" else node.orelse)
@@ -265,7 +265,7 @@ class Resolve(Substitution):
 
 
 def shortened(steps: Sequence[Step], outputs: tuple[Value, ...]) -> tuple[tuple[Value, ...], tuple[Step, ...]]:
-    """Outputs and steps without activations, which a draft does not show: their readers read what they are applied to."""
+    """Outputs and steps without activations; readers of an activation read its operand instead."""
     same: dict[Value, Value] = {}
     widths: dict[Value, str] = {}
     kept = []

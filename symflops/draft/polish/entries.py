@@ -1,4 +1,4 @@
-"""The names that entries read and bind."""
+"""Queries on the names that graph entries read and bind."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ REFERENCES = (
     "right",
     "axes_of",
 )
-GATED = ("linear", "conv", "matmul", "attention", "mul", "map", "rms_norm", "layer_norm")  # operators with ``add_to``
+GATED = ("linear", "conv", "matmul", "attention", "mul", "map", "rms_norm", "layer_norm")  # operators that take ``add_to``
 BOOLEANS = ("true", "false")
 
 
 def names_in(fields: Mapping[str, Any], word: str) -> list[str]:
-    """The values that a field names; ``bias: true`` names none."""
+    """Names of values in a field; empty for ``bias: true``."""
     value = fields.get(word, [])
     if isinstance(value, str):
         return [] if word == "bias" and value in BOOLEANS else [value]
@@ -35,36 +35,36 @@ def names_in(fields: Mapping[str, Any], word: str) -> list[str]:
 
 
 def operands(fields: Mapping[str, Any]) -> list[str]:
-    """The names that an entry itself reads, field by field."""
+    """Names that an entry reads, without its body."""
     return [name for word in REFERENCES for name in names_in(fields, word)]
 
 
 def results(fields: Mapping[str, Any]) -> list[str]:
-    """The names that an entry itself binds anew."""
+    """Names in an entry's ``to``, without its body."""
     return names_in(fields, "to")
 
 
 def reads(fields: Mapping[str, Any]) -> Iterator[str]:
-    """The names that an entry and its body read."""
+    """Names that an entry reads, including its body."""
     for _, one in flat([("", fields)]):
         yield from operands(one)
 
 
 def writes(fields: Mapping[str, Any]) -> Iterator[str]:
-    """The names that an entry and its body bind."""
+    """Names that an entry binds by ``to`` or ``add_to``, including its body."""
     for _, one in flat([("", fields)]):
         yield from (*results(one), *names_in(one, "add_to"))
 
 
 def flat(entries: Sequence[Any]) -> Iterator[Any]:
-    """All entries, those of bodies too."""
+    """All entries, flattened: each one is followed by its body."""
     for key, fields in entries:
         yield key, fields
         yield from flat(fields.get("graph", ()))
 
 
 def made(entries: Sequence[Any]) -> Iterator[str]:
-    """The names that entries and their bodies bind, in order."""
+    """Names in the ``to`` of entries and their bodies, in order."""
     for _, fields in flat(entries):
         yield from results(fields)
 
@@ -85,12 +85,12 @@ def count(entries: Sequence[Any], name: str) -> int:
 
 
 def maker(entries: Sequence[Any], name: str) -> int | None:
-    """The place of the last entry that binds a name by itself."""
+    """Index of the last entry that has ``name`` in its ``to``; None if no entry does."""
     return next((place for place in reversed(range(len(entries))) if name in results(entries[place][1])), None)
 
 
 def rename(entries: Sequence[Any], names: Mapping[str, str]) -> None:
-    """Give values other names, all at once."""
+    """Rename values in place, in entries and bodies, simultaneously."""
     for _, fields in flat(entries):
         for word in (*REFERENCES, "to"):
             value = fields.get(word)
@@ -101,7 +101,7 @@ def rename(entries: Sequence[Any], names: Mapping[str, str]) -> None:
 
 
 def carried(body: Sequence[Any]) -> set[str]:
-    """The names that a body reads before it binds them: the next item reads them again."""
+    """Names that a loop body reads before it binds them: candidates for loop-carried values."""
     found: set[str] = set()
     known: set[str] = set()
     for _, fields in body:
@@ -111,7 +111,7 @@ def carried(body: Sequence[Any]) -> set[str]:
 
 
 def needed_later(entries: Sequence[Any], name: str, kept: set[str]) -> bool:
-    """Whether entries read the present value of a name; ``kept`` are names that are read after them."""
+    """Whether the current value of ``name`` is still read, by ``entries`` or (if in ``kept``) later."""
     for _, fields in entries:
         if name in reads(fields):
             return True
@@ -121,6 +121,6 @@ def needed_later(entries: Sequence[Any], name: str, kept: set[str]) -> bool:
 
 
 def kept_by(entries: Sequence[Any], fields: Mapping[str, Any], kept: set[str]) -> set[str]:
-    """The names that the body of an entry binds and something outside it reads, or its next item."""
+    """Names that an entry's body binds and that are read outside the body or by the next iteration."""
     outside = {name for _, other in entries if other is not fields for name in reads(other)}
     return (outside | kept | carried(fields["graph"])) & set(writes(fields))

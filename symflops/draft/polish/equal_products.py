@@ -1,4 +1,4 @@
-"""Compares expressions as sums of products: ``6*H*d`` equals ``vectors*width`` if these are 6 and ``H*d``."""
+"""Compares expressions as polynomials: ``6*H*d`` equals ``vectors*width`` if these are 6 and ``H*d``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from symflops.formula.sparse import CONSTANT, Poly
 
 
 def multiple(one: Poly, other: Poly) -> int | None:
-    """How many times ``one`` is another sum; None if that is no whole number."""
+    """Positive integer ``n`` with ``one == n * other``; None if there is none."""
     (monomial, factor), *_ = other.terms.items() or [(CONSTANT, 1)]
     times, rest = divmod(one.terms.get(monomial, 0), factor)
     return int(times) if not rest and times > 0 and other.scale(times) == one else None
@@ -22,12 +22,12 @@ class Substitution(ast.NodeTransformer):
         self.values = values
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """A name."""
+        """Replace a name that has a value."""
         return ast.parse(self.values[node.id], mode="eval").body if node.id in self.values else node
 
 
 def parsed(text: str) -> ast.expr | None:
-    """An expression as a tree; None if the text is none."""
+    """Syntax tree of an expression; None if the text does not parse."""
     try:
         return ast.parse(text, mode="eval").body
     except SyntaxError:
@@ -35,13 +35,13 @@ def parsed(text: str) -> ast.expr | None:
 
 
 def substitute(text: str, values: Mapping[str, str]) -> str:
-    """An expression with others in place of names; a text that is no expression stays."""
+    """Expression with names replaced by other expressions; text that does not parse is returned unchanged."""
     tree = parsed(text)
     return text if tree is None else ast.unparse(Substitution(values).visit(tree))
 
 
 def sum_of(text: str, values: Mapping[str, str] | None = None) -> Poly:
-    """An expression as a sum, with others in place of names; a text that is no expression is an atom.
+    """Expression as a polynomial, with names substituted; text that does not parse is an atom.
 
     >>> sum_of("vectors*width", {"vectors": "6", "width": "H*d"}) == sum_of("6*d*H")
     True
@@ -51,7 +51,7 @@ def sum_of(text: str, values: Mapping[str, str] | None = None) -> Poly:
 
 
 def reduced(node: ast.expr) -> Poly:
-    """A tree as a sum."""
+    """Polynomial of a syntax tree; operations other than +, - and * become atoms."""
     match node:
         case ast.Constant(value=int(number)) if not isinstance(number, bool):
             return Poly.constant(number)

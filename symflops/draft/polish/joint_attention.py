@@ -1,4 +1,4 @@
-"""Joint attention: several streams attend over the tokens of all; each brings its own queries, keys and values."""
+"""Joint attention: several streams with own queries, keys and values attend over the tokens of all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SIDES = ("query", "key", "value")
 
 
 def split_joint(entries: list[Any], values: Mapping[str, Val], graph: list[Any], outputs: Sequence[str]) -> None:
-    """Write each attention over concatenated streams with a list for each side and for the results.
+    """Rewrite attention over concatenated streams in place: operands and results become lists by stream.
 
     Args:
         entries: A list of entries, changed in place.
@@ -29,7 +29,7 @@ def split_joint(entries: list[Any], values: Mapping[str, Val], graph: list[Any],
 
 
 def joins_of(entries: Sequence[Any], fields: Mapping[str, Any], graph: Sequence[Any]) -> list[Mapping[str, Any]]:
-    """The concatenations that an attention reads, one a side; none unless it is the only reader of each."""
+    """Concatenations that an attention reads as query, key and value; empty if any has another reader."""
     joined = {name: other for _, other in entries for name in results(other) if other.get("along") == "tokens"}
     alone = all(fields[side] in joined and count(graph, fields[side]) == 1 for side in SIDES)
     return [joined[fields[side]] for side in SIDES] if alone else []
@@ -38,7 +38,7 @@ def joins_of(entries: Sequence[Any], fields: Mapping[str, Any], graph: Sequence[
 def split(
     entries: list[Any], fields: dict[str, Any], joins: list[Mapping[str, Any]], values: Mapping[str, Val], graph: list[Any]
 ) -> None:
-    """Write one attention with lists, if its sides have the same streams and all readers of its result take one stream."""
+    """Rewrite one attention with lists, if its operands' streams agree and each reader takes one stream."""
     parts = [join["from"] for join in joins]
     views = {other["to"]: other for _, other in entries if is_part(other, fields["to"])}
     found = by_stream(parts, views, values) if len(views) == count(graph, fields["to"]) else None
@@ -50,7 +50,7 @@ def split(
 
 
 def by_stream(parts: Sequence[list[str]], views: Iterable[str], values: Mapping[str, Val]) -> list[list[str]] | None:
-    """The views of each stream of the queries; None unless keys and values have the same streams, and each view is of one."""
+    """Views grouped by query stream; None if keys and values differ in streams or a view spans several."""
     queries, keys, others = (streams_of(names, values) for names in parts)
     taken = dict(zip(views, streams_of(views, values), strict=True))
     if None in (*queries, *keys) or keys != others or any(queries.count(stream) != 1 for stream in taken.values()):
@@ -59,10 +59,10 @@ def by_stream(parts: Sequence[list[str]], views: Iterable[str], values: Mapping[
 
 
 def streams_of(names: Iterable[str], values: Mapping[str, Val]) -> list[Any]:
-    """What tells the stream of each value from others; None for an unknown value."""
+    """Identity (rows, tag) of each value's stream; None for an unknown value."""
     return [(values[name].rows, values[name].tag) if name in values else None for name in names]
 
 
 def is_part(fields: Mapping[str, Any], result: str) -> bool:
-    """Whether an entry takes some rows of a value, in their full width."""
+    """Whether an entry selects rows of ``result`` at full width."""
     return fields.get("op") == "select" and fields["from"] == result and "width" not in fields

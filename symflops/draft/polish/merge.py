@@ -1,4 +1,4 @@
-"""Merges drafts of several configs of a class into one spec: an entry that only some of them have gets a condition.
+"""Merges drafts of several configs into one spec; entries that only some drafts have get a condition.
 
 For each config, the entries whose conditions hold are that config's own draft, so that merging cannot make it wrong.
 """
@@ -21,10 +21,10 @@ class Branch:
     """The draft of one config.
 
     Attributes:
-        name: The variant.
+        name: The variant's name.
         document: Its draft.
         config: The complete config.
-        given: The fields that were given.
+        given: The config as the user gave it, without defaults.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Branch:
 
 @dataclass(slots=True)
 class Entry:
-    """An entry of some of the branches; its body, if it has one, is aligned in turn."""
+    """A graph entry with the branches that have it; its body consists of such entries, too."""
 
     key: str
     fields: dict[str, Any]
@@ -44,7 +44,7 @@ class Entry:
 
     @property
     def head(self) -> str:
-        """A text that is equal for equal entries, whatever their bodies."""
+        """Comparison key: equal for entries that differ in their bodies alone."""
         return f"{self.key}: {quoted(self.fields)}"
 
 
@@ -52,7 +52,7 @@ def merged(branches: Sequence[Branch]) -> Document:
     """One document for all branches, with the first one's names.
 
     Raises:
-        SymflopsError: no field of the configs distinguishes two branches.
+        SymflopsError: No field of the configs distinguishes two branches.
     """
     first = branches[0].document
     if len(branches) == 1:
@@ -78,7 +78,7 @@ def merged(branches: Sequence[Branch]) -> Document:
 
 
 def guards_of(branches: Sequence[Branch], documents: Sequence[Document]) -> Guards:
-    """Conditions that distinguish the branches: on given fields that no size has."""
+    """Conditions that distinguish the branches, on given fields that are not sizes."""
     tables = [(*one.sizes, *one.derived, *one.lengths, *one.inputs, *one.streams) for one in documents]
     taken = {name for names in (*tables, *(made(one.entries) for one in documents)) for name in names}
     moving = {str(fields["key"]) for one in documents for fields in one.sizes.values()}
@@ -87,7 +87,7 @@ def guards_of(branches: Sequence[Branch], documents: Sequence[Document]) -> Guar
 
 
 def leaves(config: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """The fields of a config; those of its parts with dots."""
+    """Dotted paths of all fields of a nested config."""
     found: list[str] = []
     for name, value in config.items():
         found += leaves(value, f"{prefix}{name}.") if isinstance(value, Mapping) else [f"{prefix}{name}"]
@@ -95,7 +95,7 @@ def leaves(config: Mapping[str, Any], prefix: str = "") -> list[str]:
 
 
 def inputs_of(documents: Sequence[Document], guards: Guards) -> dict[str, Any]:
-    """All inputs; those of some branches under a condition."""
+    """Inputs of all branches; one that only some branches have gets a condition."""
     found: dict[str, Any] = {}
     for name, fields in union([one.inputs for one in documents]).items():
         condition = guards.of(frozenset(number for number, one in enumerate(documents) if name in one.inputs))
@@ -104,7 +104,7 @@ def inputs_of(documents: Sequence[Document], guards: Guards) -> dict[str, Any]:
 
 
 def entries_of(entries: Sequence[Any], number: int) -> list[Entry]:
-    """The entries of one branch."""
+    """Plain entries of branch ``number`` as :class:`Entry` objects."""
     found = []
     for key, fields in entries:
         head = {word: value for word, value in fields.items() if word != "graph"}
@@ -114,7 +114,7 @@ def entries_of(entries: Sequence[Any], number: int) -> list[Entry]:
 
 
 def joined(one: Sequence[Entry], other: Sequence[Entry]) -> list[Entry]:
-    """Two lists of entries as one."""
+    """Merge two lists of entries: align equal ones (bodies recursively), interleave the others."""
     found: list[Entry] = []
     left = right = 0
     for here, there in [*pairs([entry.head for entry in one], [entry.head for entry in other]), (len(one), len(other))]:
@@ -128,7 +128,7 @@ def joined(one: Sequence[Entry], other: Sequence[Entry]) -> list[Entry]:
 
 
 def guarded(entries: Sequence[Entry], within: frozenset[int], guards: Guards) -> list[Any]:
-    """Entries of a document; one that only some of the branches ``within`` have is under a condition."""
+    """Merged entries as plain entries; one that not all branches ``within`` have gets a condition."""
     found = []
     for entry in entries:
         fields = dict(entry.fields)

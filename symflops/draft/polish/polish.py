@@ -1,4 +1,4 @@
-"""Makes entries read as a person writes them: sums into what is added to, products into gates, no copies, short branches."""
+"""Simplifies entries: removes copies, fuses sums (``add_to``) and products (``gate``), inlines groups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from symflops.draft.polish.entries import (
 
 
 def polished(entries: list[Any], kept: set[str]) -> list[Any]:
-    """Entries with the same meaning on fewer lines; names in ``kept`` are read elsewhere."""
+    """Simplify entries and bodies in place, preserving their meaning; ``kept`` names are read elsewhere."""
     for _, fields in entries:
         if "graph" in fields:
             fields["graph"] = polished(fields["graph"], kept_by(entries, fields, kept))
@@ -32,7 +32,7 @@ def polished(entries: list[Any], kept: set[str]) -> list[Any]:
 
 
 def tidied(entries: list[Any], outputs: list[str], kept: set[str]) -> list[str]:
-    """Give values the shortest free names, in the order in which they are made; the outputs under their new names.
+    """Renumber value names to the shortest free ones, in order of definition; returns the renamed outputs.
 
     Names in ``kept`` are those of inputs and stay. An entry that names no result binds its path.
     """
@@ -48,7 +48,7 @@ def tidied(entries: list[Any], outputs: list[str], kept: set[str]) -> list[str]:
 
 
 def without_copy(entries: list[Any], kept: set[str]) -> bool:
-    """Remove one copy and give its source the copy's name; False if there is none to remove."""
+    """Remove one copy, renaming its source to the copy's name; False if nothing can be removed."""
     for place, (_, fields) in enumerate(entries):
         source = fields.get("from")
         if not is_plain(fields, "add", "to") or not isinstance(source, str) or source in kept:
@@ -62,19 +62,19 @@ def without_copy(entries: list[Any], kept: set[str]) -> bool:
 
 
 def is_plain(fields: dict[str, Any], op: str, into: str) -> bool:
-    """Whether an entry is an operator without further fields."""
+    """Whether an entry is operator ``op`` with only ``from`` and the field ``into``."""
     return fields.get("op") == op and set(fields) == {"op", "from", into}
 
 
 def is_free(entries: list[Any], start: int, place: int, source: str, target: str) -> bool:
-    """Whether a value made at ``start`` may have the name of its copy at ``place``: both are never needed at once."""
+    """Whether the value bound at ``start`` may take its copy's name: both are never live at once."""
     if mentioned(entries[start + 1 : place], target) or sum(source in results(one) for _, one in entries) > 1:
         return False
     return not count(entries[place + 1 :], source) or not bound(entries[place + 1 :], target)
 
 
 def terms(fields: dict[str, Any], op: str) -> Iterator[tuple[str, str]]:
-    """The two operands of an entry without a body, in both orders; none if it is another operator."""
+    """Both operands of a binary ``op`` entry, in both orders; nothing for other entries."""
     operands = fields.get("from")
     if fields.get("op") == op and isinstance(operands, list) and len(operands) == 2:
         yield operands[0], operands[1]
@@ -82,17 +82,17 @@ def terms(fields: dict[str, Any], op: str) -> Iterator[tuple[str, str]]:
 
 
 def only_maker(entries: list[Any], name: str, place: int, kept: set[str]) -> int | None:
-    """The place of what makes a value for the entry at ``place`` alone."""
+    """Index of the entry that binds ``name``, if the entry at ``place`` is its only reader; else None."""
     return None if name in kept or count(entries, name) != 1 else maker(entries[:place], name)
 
 
 def addable(fields: dict[str, Any]) -> bool:
-    """Whether an entry may add its result to another value."""
+    """Whether an entry can take ``add_to``."""
     return "add_to" not in fields and "graph" not in fields and ("block" in fields or fields.get("op") in GATED)
 
 
 def with_sum(entries: list[Any], kept: set[str]) -> bool:
-    """Write one ``r + x`` as ``add_to: r`` of what makes ``x``; False if there is none."""
+    """Fuse one sum ``r + x`` into ``add_to: r`` of the entry that binds ``x``; False if none can be fused."""
     for place, (_, fields) in enumerate(entries):
         for base, term in terms(fields, "add") if is_plain(fields, "add", "to") else ():
             start = only_maker(entries, term, place, kept)
@@ -107,7 +107,7 @@ def with_sum(entries: list[Any], kept: set[str]) -> bool:
 
 
 def may_add(entries: list[Any], start: int, place: int, base: str, kept: set[str]) -> bool:
-    """Whether the sum at ``place`` may already stand at ``start`` and overwrite ``base``: nothing reads the old value later."""
+    """Whether the sum at ``place`` may move to ``start`` and overwrite ``base``, whose old value is dead."""
     fields = entries[place][1]
     target = fields["to"]
     if base != fields["from"][0]:  # a second operand may be a parameter or come from outside: neither is overwritten
@@ -121,7 +121,7 @@ def may_add(entries: list[Any], start: int, place: int, base: str, kept: set[str
 
 
 def with_gate(entries: list[Any], kept: set[str]) -> bool:
-    """Write one ``x * g`` as ``gate: g`` of the linear or attention that makes ``x``, with what it is added to."""
+    """Fuse one product ``x * g`` into ``gate: g`` of the linear or attention ``x``; False if none is left."""
     for place, (_, fields) in enumerate(entries):
         into = "add_to" if "add_to" in fields else "to"
         term, gate = next(terms(fields, "mul"), ("", ""))
@@ -139,7 +139,7 @@ def with_gate(entries: list[Any], kept: set[str]) -> bool:
 
 
 def inlined(entries: list[Any]) -> list[Any]:
-    """Entries in which each case of a branch adds for itself, and a group of one entry is that entry with the condition."""
+    """Move sums after a branch into its cases; replace a group of one entry by the conditional entry."""
     for _, fields in entries:
         if "graph" in fields:
             fields["graph"] = inlined(fields["graph"])
@@ -149,7 +149,7 @@ def inlined(entries: list[Any]) -> list[Any]:
 
 
 def single(key: str, fields: dict[str, Any]) -> Any:
-    """A group that is nothing but a condition on one entry, as that entry."""
+    """Unwrap a conditional group of one entry: the entry with the group's condition."""
     if key != "_" or set(fields) != {"when", "graph"} or len(fields["graph"]) != 1:
         return key, fields
     ((inner_key, inner),) = fields["graph"]
@@ -160,7 +160,7 @@ def single(key: str, fields: dict[str, Any]) -> Any:
 
 
 def add_in_cases(entries: list[Any]) -> bool:
-    """Write one sum of what each case of a branch makes as ``add_to`` in each case; False if there is none."""
+    """Fuse one sum with a branch's result into ``add_to`` of each case; False if none can be fused."""
     for place, (_, fields) in enumerate(entries):
         for base, term in terms(fields, "add"):
             if base != fields.get("to") or term == base or count(entries, term) != 1:
@@ -176,7 +176,7 @@ def add_in_cases(entries: list[Any]) -> bool:
 
 
 def last_of_cases(entries: list[Any], place: int, base: str, term: str) -> list[dict[str, Any]]:
-    """The last entries of all cases that make ``term``; none unless each may add it to ``base`` in place of the later sum."""
+    """Last entries of the cases that bind ``term``, if each can add it to ``base`` itself; else empty."""
     cases = [number for number, one in enumerate(entries) if number != place and bound([one], term)]
     if not cases or cases[-1] > place or mentioned(entries[cases[0] + 1 : place], base) or bound([entries[cases[0]]], base):
         return []
@@ -185,7 +185,7 @@ def last_of_cases(entries: list[Any], place: int, base: str, term: str) -> list[
 
 
 def ends_with(group: dict[str, Any], term: str) -> bool:
-    """Whether only the last entry of a case makes a value, and may add it to another."""
+    """Whether only the last entry of a case binds ``term``, and that entry can take ``add_to``."""
     if set(group) != {"when", "graph"}:
         return False
     makers = [term in results(fields) for _, fields in group["graph"]]

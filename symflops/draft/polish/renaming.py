@@ -1,4 +1,4 @@
-"""Gives a draft the names of other drafts: the same letters for the same sizes, the same names for the same values."""
+"""Renames a draft's sizes, streams and values as in other drafts, so that equal entries look equal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VALUES = {*REFERENCES, "to"}
 
 
 def union(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The rows of all tables; of one name the first."""
+    """Merge tables; the first value of a key wins."""
     found: dict[str, Any] = {}
     for table in tables:
         found = {**found, **table, **found}
@@ -27,7 +27,7 @@ def union(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def renamed(known: Sequence[Document], other: Document) -> Document:
-    """A document with the letters, lengths and streams of all ``known`` ones, and the values of the first."""
+    """``other`` with letters, lengths and streams named as in ``known``, and values as in ``known[0]``."""
     letters = letters_of(known, other)
     before = union([one.streams for one in known])
     streams = {name: name_of(relettered(axes, letters), before, name, set(before)) for name, axes in other.streams.items()}
@@ -44,7 +44,7 @@ def renamed(known: Sequence[Document], other: Document) -> Document:
 
 
 def letters_of(known: Sequence[Document], other: Document) -> dict[str, str]:
-    """A letter for each size, length and derived size: the one that it has in another document, or a free one."""
+    """New letter for each size, length and derived size: as in a known document, or a free one."""
     letters: dict[str, str] = {}
     taken = {name for one in known for name in (*one.sizes, *one.lengths, *one.derived)}
     for number, table in enumerate(meanings(other)):
@@ -57,17 +57,17 @@ def letters_of(known: Sequence[Document], other: Document) -> dict[str, str]:
 
 
 def meanings(one: Document) -> tuple[Mapping[str, str], ...]:
-    """What letters stand for: the fields of sizes, the dimensions of lengths, the expressions of derived sizes."""
+    """Three tables: letter -> config key, letter -> input dimension, letter -> expression."""
     return {name: str(fields["key"]) for name, fields in one.sizes.items()}, one.lengths, one.derived
 
 
 def name_of(meaning: Any, known: Mapping[str, Any], name: str, taken: set[str]) -> str:
-    """The known name of a meaning, or one like ``name`` that is free."""
+    """Name that ``meaning`` has in ``known``, or a free one derived from ``name``."""
     return next((own for own, what in known.items() if what == meaning), "") or fresh(name, taken)
 
 
 def relettered(value: Any, letters: Mapping[str, str]) -> Any:
-    """Expressions within plain data in other letters."""
+    """Rename letters in all expressions of nested plain data."""
     if isinstance(value, Mapping):
         return {relettered(name, letters): relettered(item, letters) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -76,7 +76,7 @@ def relettered(value: Any, letters: Mapping[str, str]) -> Any:
 
 
 def relettered_fields(fields: Mapping[str, Any], letters: Mapping[str, str], streams: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of an input or an entry in other letters; names of values and of operators stay."""
+    """Rename letters and streams in the fields of an input or entry; value and operator names stay."""
     found: dict[str, Any] = {}
     for word, value in fields.items():
         if word == "graph":
@@ -89,12 +89,12 @@ def relettered_fields(fields: Mapping[str, Any], letters: Mapping[str, str], str
 
 
 def relettered_entries(entries: Sequence[Any], letters: Mapping[str, str], streams: Mapping[str, str]) -> list[Any]:
-    """Entries in other letters."""
+    """Rename letters and streams in entries."""
     return [(key, relettered_fields(fields, letters, streams)) for key, fields in entries]
 
 
 def with_values_of(first: Document, other: Document) -> Document:
-    """A document with the names that ``first`` gives to values, as far as both have the same entries."""
+    """``other`` with values named as in ``first`` wherever entries are equal."""
     names = common_values(first, other)
     taken = {*names.values(), *other.inputs}
     for name in made(other.entries):
@@ -107,7 +107,7 @@ def with_values_of(first: Document, other: Document) -> Document:
 
 
 def common_values(first: Document, other: Document) -> dict[str, str]:
-    """Values of ``other`` -> the values of ``first`` in the same places of equal entries, results before operands."""
+    """Map values of ``other`` to those of ``first`` at equal positions of equal entries, results first."""
     own, theirs = list(flat(first.entries)), list(flat(other.entries))
     same = pairs([shape(one) for one in own], [shape(one) for one in theirs])
     bound, names = set(made(other.entries)) - set(other.inputs), dict[str, str]()
@@ -122,7 +122,7 @@ def common_values(first: Document, other: Document) -> dict[str, str]:
 
 
 def is_free(document: Document, owner: str, found: str) -> bool:
-    """Whether nothing reads ``owner`` any more once ``found`` is made beside it, so that one name is enough for both."""
+    """Whether ``owner`` is dead once ``found`` is bound in the same body, so that both may share a name."""
     for body in [document.entries, *(fields["graph"] for _, fields in flat(document.entries) if "graph" in fields)]:
         places = [place for place, (_, fields) in enumerate(body) if found in results(fields)]
         before = body[: places[0] + 1] if len(places) == 1 else []
@@ -133,13 +133,13 @@ def is_free(document: Document, owner: str, found: str) -> bool:
 
 
 def pairs(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
-    """The places at which two sequences agree, in order."""
+    """Index pairs of matching items of two sequences, in order."""
     blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
     return [(block.a + step, block.b + step) for block in blocks for step in range(block.size)]
 
 
 def shape(entry: Any) -> str:
-    """What an entry is, whatever its values are called."""
+    """Comparison key of an entry that ignores the names of values."""
     key, fields = entry
     rest = {word: value for word, value in fields.items() if word not in VALUES and word != "graph"}
     return f"{key}: {quoted(rest)} {len(results(fields))}"

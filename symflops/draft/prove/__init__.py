@@ -1,4 +1,4 @@
-"""Proves a draft against the real module at sizes that its fit never saw: parameters, and both passes under several regimes.
+"""Proves a draft on the real module at held-out sizes: parameters, and both passes in several regimes.
 
 The only verdict that a user sees. Nothing here changes a draft.
 """

@@ -1,4 +1,4 @@
-"""The census of a draft: fields that its sizes describe, fields without effect, and the values that the others must keep."""
+"""Census of a draft's config fields: described by sizes, without effect, or guarded at proven values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORDS = LARGER | {"multiple": "a multiple of", "part": "a part of", "equal": "eq
 
 
 def entry_of(surveys: Sequence[FieldSurvey], spec: Spec) -> Entry:
-    """The census of the class of a draft, from the variations of all its studies."""
+    """Census of the draft's class, built from the variations of all studies."""
     found: Entry = {"described": [], "free": [], "guarded": {}, "words": {}}
     read = {key for size in spec.sizes for key in size.keys}
     for path in dict.fromkeys(item.path for survey in surveys for item in survey.fields):
@@ -34,16 +34,16 @@ def entry_of(surveys: Sequence[FieldSurvey], spec: Spec) -> Entry:
 
 
 def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], read: bool, kind: Any) -> None:
-    """Add one field of a class (``kind``) to a census; ``every`` are the variations of all fields."""
+    """File one field of class ``kind`` in a census; ``every`` are the variations of all fields."""
     rows = [row for row in every if row.path == path]
     good, bad = values_of(rows, values)
     texts = sorted({word for value in good for word in texts_in(value)})
     strange = bool(set(texts_in(bad)) - set(texts))
-    bad = [value for value in bad if not set(texts_in(value)) - set(texts)]  # the rest is refused for a word
+    bad = [value for value in bad if not set(texts_in(value)) - set(texts)]  # unknown words are refused anyway
     verdicts = {row.verdict for row in rows}
     if bad or not (read or verdicts & {EXACT, NONE, REFUSED, WRONG}):
         known = relation(path, every, kind)
-        if known:  # any number must be related so
+        if known:  # the relation replaces the list of numbers
             good = [value for value in good if kind_of(value) != "number"]
         found["guarded"][path] = guard(good, bad) | known
     else:
@@ -53,10 +53,10 @@ def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], 
 
 
 def relation(path: str, every: Sequence[Row], kind: Any) -> Entry:
-    """The other field that a number must divide, be a part of, or equal, if that tells exact variations from wrong ones.
+    """Relation to another field (multiple, part, equal) that separates exact from wrong values of a field.
 
-    Exact variations of the other field must be of that kind, too. A number must be larger than the other where it is wrong at
-    the other itself: a head of one number has no halves to rotate.
+    Exact variations of the other field must satisfy it, too. "Larger" is tried only if the field is wrong at the other's own
+    value: a head of size 1 has no halves to rotate.
     """
     numbers = [row for row in every if kind_of(row.changes[row.path]) == "number"]
     exact = [row for row in numbers if row.verdict in (EXACT, NONE)]
@@ -79,7 +79,7 @@ def relation(path: str, every: Sequence[Row], kind: Any) -> Entry:
 
 
 def keep(entry: Entry, path: str, values: Sequence[Any]) -> None:
-    """Guard a field at some values, and no others."""
+    """Move a field of a census to ``guarded``, with ``values`` as its only admitted values."""
     for name in ("described", "free"):
         entry[name] = [other for other in entry[name] if other != path]
     entry["words"].pop(path, None)
@@ -87,12 +87,12 @@ def keep(entry: Entry, path: str, values: Sequence[Any]) -> None:
 
 
 def holds(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Whether a guarded field may have a value in a config."""
+    """Whether a guarded field (``known``) admits ``value`` in ``config``."""
     return admitted(value, known) or related(value, known, config)
 
 
 def admit(entry: Entry, config: Mapping[str, Any]) -> None:
-    """Admit the values of a config at which a draft is proven."""
+    """Add the values of a proven config to the admitted values of a census, in place."""
     for path, known in entry["guarded"].items():
         known["values"] += [plain_lists(value) for value in values_at(config, path) if not holds(value, known, config)]
     for path, words in entry["words"].items():
@@ -100,7 +100,7 @@ def admit(entry: Entry, config: Mapping[str, Any]) -> None:
 
 
 def outside(entry: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
-    """The fields of a config whose values a census does not admit."""
+    """Fields of a config whose values a census does not admit, as ``path = value``."""
     for path, known in entry["guarded"].items():
         wrong = [value for value in values_at(config, path) if not holds(value, known, config)]
         yield from (f"{path} = {json.dumps(value, default=str)}" for value in wrong)
@@ -109,7 +109,7 @@ def outside(entry: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str
 
 
 def holds_for(entry: Mapping[str, Any]) -> Iterator[str]:
-    """The guarded fields as text, with the values that they may have."""
+    """Guarded fields with their admitted values, one line each."""
     for path, known in entry.get("guarded", {}).items():
         values = [json.dumps(value, default=str) for value in known["values"]]
         values = [*values[:SHOWN], *([f"{len(values) - SHOWN} more"] if len(values) > SHOWN else [])]
@@ -124,14 +124,14 @@ def holds_for(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def document_of(entry: Mapping[str, Any], spec: Spec, reference: str, kind: Any) -> str:
-    """The text of the file that stands beside a draft."""
+    """Text of the census file that accompanies a draft."""
     absent = attempt(lambda: values_of_absent_fields(kind, entry["guarded"], entry["words"])) or {}
     told = {**entry, **({"left_out": absent} if absent else {}), "made_from": made_from(kind, reference)}
     return text_of({"schema": SCHEMA, "spec": spec_digest(spec), "classes": {reference: told}})
 
 
 def described_numbers(rows: Sequence[Row]) -> dict[str, tuple[list[Row], list[Row]]]:
-    """For each field, the numbers at which the draft follows the real class, and those at which it is wrong."""
+    """For each numeric field, the variations at which the draft is exact, and those at which it is wrong."""
     found: dict[str, tuple[list[Row], list[Row]]] = {}
     for row in rows:
         if row.verdict in (EXACT, WRONG) and kind_of(row.changes[row.path]) == "number":

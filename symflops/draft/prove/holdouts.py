@@ -1,4 +1,4 @@
-"""Proves a draft at hold-outs: configurations that its fit never saw."""
+"""Proves a draft at hold-outs: random configurations that were not used in the fit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from symflops.draft.vary.variables import State, well_formed
 from symflops.draft.write.draft_document import Document
 
 ATTEMPTS = 480
-SHARES = (0.8, 0.5, 0.3)  # of the variables, in turn; then few, if the module refuses most of what moves together
+SHARES = (0.8, 0.5, 0.3)  # shares of the variables that change, in turn; later FEW, if the module refuses most states
 FEW = 0.15
 
 
 def drawn_proofs(prover: Prover, document: Document, study: Study) -> list[Proof]:
-    """Proofs at hold-outs of a study, until there are enough, or none of the first three is exact."""
+    """Proofs at hold-outs of a study, up to ``HOLD_OUTS``; stops if none of the first three is exact."""
     proofs: list[Proof] = []
     for state in hold_outs(study, Random(12345)):
         label = ", ".join(f"{slot.label}={value}" for slot, value in state.items() if value != slot.value)
@@ -34,7 +34,7 @@ def drawn_proofs(prover: Prover, document: Document, study: Study) -> list[Proof
 
 
 def hold_outs(study: Study, random: Random) -> Iterator[State]:
-    """States that the fit never saw and that the module accepts, as long as there is time."""
+    """Random states outside the samples that the module accepts, until time is up."""
     base, *_ = seen = [sample.state for sample in study.family.samples]
     for attempted in range(ATTEMPTS if study.free else 0):
         if study.runner.late():

@@ -1,4 +1,4 @@
-"""Changes several fields together, each of which came out alone: what one field does may depend on another."""
+"""Changes several fields together that were exact alone, because their effects may interact."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from symflops.verify.census.survey import EXACT, NONE, REFUSED, WRONG, plain_lis
 from symflops.verify.census.variations import Changes
 
 WANTED, DRAWS = 12, 48
-SWITCHES, NUMBERS = 0.5, 0.25  # how many of the fields change
+SWITCHES, NUMBERS = 0.5, 0.25  # shares of the fields that change
 FIRST = 0.7
 
 
 def known_values(survey: FieldSurvey) -> dict[str, list[Any]]:
-    """For each field, the values at which it came out alone."""
+    """For each field, the values at which it was exact when changed alone."""
     found: dict[str, list[Any]] = {}
     for row in survey.rows:
         if row.verdict in (EXACT, NONE) and len(row.changes) == 1 and not row.base:
@@ -30,7 +30,7 @@ def known_values(survey: FieldSurvey) -> dict[str, list[Any]]:
 
 
 def joint_proofs(survey: FieldSurvey, entry: Entry, random: Random) -> list[Proof]:
-    """Proofs at fields that change together. A switch or a word that is wrong with others is guarded; a number is not."""
+    """Failed proofs of joint changes; guards a switch or word that is wrong with others, but no number."""
     values, proofs, compared = known_values(survey), [], 0
     for number in range(DRAWS if len(values) > 1 else 0):
         if survey.late() or compared >= WANTED:
@@ -56,18 +56,18 @@ def joint_proofs(survey: FieldSurvey, entry: Entry, random: Random) -> list[Proo
 
 
 def drawn(values: Mapping[str, list[Any]], random: Random) -> dict[str, Any]:
-    """Some of the fields, each with one of its values: mostly the first one, which is not null."""
+    """Random subset of the fields, each with one of its values, usually the first."""
     chosen = {path: found[0] if random.random() < FIRST else random.choice(found) for path, found in values.items()}
     return {path: value for path, value in chosen.items() if random.random() < (SWITCHES if is_switch(value) else NUMBERS)}
 
 
 def is_switch(value: Any) -> bool:
-    """Whether a value is no number."""
+    """Whether a value is a switch or a word, not a number."""
     return kind_of(value) != "number"
 
 
 def verdict_on(survey: FieldSurvey, changes: Changes) -> tuple[str, str]:
-    """The verdict on fields that change together, and what differs."""
+    """Verdict on joint changes of fields, and the first difference."""
     if not changes:
         return REFUSED, ""
     row = survey.verdict(next(iter(changes)), changes, survey.changed(changes))
@@ -75,7 +75,7 @@ def verdict_on(survey: FieldSurvey, changes: Changes) -> tuple[str, str]:
 
 
 def fewest(survey: FieldSurvey, changes: Changes) -> Mapping[str, Any]:
-    """As few of some changes as are wrong together."""
+    """Minimal subset of ``changes`` that is still wrong."""
     found = dict(changes)
     for path in changes:
         fewer = {name: value for name, value in found.items() if name != path}

@@ -1,4 +1,4 @@
-"""Proves a draft at configs that were chosen: those given, published ones, and the class's own defaults."""
+"""Proves a draft at chosen configs: the given one, published ones, and the class's own defaults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AFFORDABLE = 60.0  # seconds for a run at the class's own defaults
 def batch_of(
     document: Document, study: Study, state: Mapping[Slot, int], inputs: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, int], int]:
-    """The lengths of a document, and the number of items, in a state, or with ``inputs``; a run tells all tokens."""
+    """Values of a document's lengths (for a run of tokens: the total), and the batch size, in a state."""
     given = study.runner.at(state).inputs if inputs is None else inputs
     tokens = {slot: tokens_in(given, str(slot.key[0])) for slot in study.names.lengths.values() if slot.of_run}
     own = {slot.label: tokens.get(slot) or slot.within(state) for slot in study.names.lengths.values()}
@@ -41,7 +41,7 @@ def within_time(
     items: int,
     arguments: Mapping[str, Any] | None = None,
 ) -> Proof:
-    """The proof at one configuration; one that takes too long is not exact."""
+    """Proof at one configuration; a timeout counts as a difference."""
     try:
         with within(MOST_SECONDS):
             return prover.prove(label, subject, lengths, items, arguments)
@@ -50,14 +50,14 @@ def within_time(
 
 
 def published_proof(prover: Prover, document: Document, study: Study, label: str, one: Subject) -> Proof:
-    """The proof at a published config of a study."""
+    """Proof at a published config that belongs to ``study``."""
     slots = [*study.names.lengths.values(), *([study.batch.lead] if study.batch else [])]
     state = {slot: dimension(one.inputs, slot.key, slot.value) for slot in slots}
     return replace(within_time(prover, label, one, *batch_of(document, study, state, one.inputs)), kind=PUBLISHED)
 
 
 def study_of(one: Subject, studies: Sequence[Study]) -> Study | str:
-    """The study that a published config belongs to, or what it has that none of them has."""
+    """Study that a published config belongs to; else a text that says how it differs from all studies."""
     names = attempt(lambda: {starred(name) for name, _ in one.build().named_parameters()})
     like = [study for study in studies if names in (None, set(map(starred, study.family.samples[0].plan.parameters)))]
     if not like:
@@ -70,8 +70,8 @@ def study_of(one: Subject, studies: Sequence[Study]) -> Study | str:
 
 
 def differing_fields(study: Study, other: Subject) -> Iterator[str]:
-    """The fractions, switches and words in which a config differs from that of a study, if they matter in the study."""
-    wanted = attempt(lambda: full_config(other.build(), other.config)) or {}  # its proof says why it does not build
+    """Names of floats, switches and words that differ from the study's config and affect its signature."""
+    wanted = attempt(lambda: full_config(other.build(), other.config)) or {}  # the proof reports a failed build
     for name, value in wanted.items():
         now = study.family.samples[0].config.get(name)
         if type(now) is not type(value) or not isinstance(value, (float, bool, str)) or now == value or name.startswith("_"):
@@ -83,14 +83,14 @@ def differing_fields(study: Study, other: Subject) -> Iterator[str]:
 
 
 def given_proof(prover: Prover, document: Document, study: Study) -> Proof:
-    """The proof at the config that a study was given."""
+    """Proof at the study's own config."""
     label = f"{study.name}: the config as given" if study.name else "the config as given"
     proof = within_time(prover, label, study.subject, *batch_of(document, study, {}))
     return replace(proof, kind=GIVEN, of=study.name)
 
 
 def default_subject(study: Study) -> tuple[Subject, State, dict[str, Any]] | None:
-    """The class with its own defaults, with inputs of their widths, and its complete config; None if it has no defaults."""
+    """Subject at the class's defaults with matching inputs, its state and complete config, or None."""
     bare = study.subject.having({}, study.subject.inputs)
     config = attempt(lambda: full_config(bare.build(), {}), AFFORDABLE)
     if config is None:
@@ -103,7 +103,7 @@ def default_subject(study: Study) -> tuple[Subject, State, dict[str, Any]] | Non
 def default_proof(
     prover: Prover, document: Document, study: Study, subject: Subject, state: State, config: Mapping[str, Any]
 ) -> tuple[Proof, bool]:
-    """The proof at the class's own defaults, and whether the class runs there: it may take too long, or need other inputs."""
+    """Proof at the class's own defaults, and whether the class ran there (in time, with such inputs)."""
     proof = Proof("the class's own defaults", kind=DEFAULTS)
     real = attempt(subject.build, AFFORDABLE)
     passes = None if real is None else attempt(lambda: measured(real, subject.arguments()), AFFORDABLE)
@@ -119,7 +119,7 @@ def default_proof(
 
 
 def state_of(variables: Sequence[Variable], config: Mapping[str, Any]) -> State:
-    """What is tied to fields of a config, such as the widths of inputs, as these fields have it."""
+    """State of the inputs that fits a config: slots tied to config fields are scaled with these."""
     state: State = {}
     for variable in variables:
         named = (variable.lead, *variable.ratio)
@@ -134,7 +134,7 @@ def state_of(variables: Sequence[Variable], config: Mapping[str, Any]) -> State:
 
 
 def ranks(inputs: Any) -> Any:
-    """Described inputs with the rank of each tensor in its place; lists of tensors may have any length."""
+    """Nested inputs with each tensor replaced by its rank; a list is represented by its first item."""
     if isinstance(inputs, Mapping) and "shape" in inputs:
         return len(inputs["shape"])
     if isinstance(inputs, Mapping):
@@ -143,7 +143,7 @@ def ranks(inputs: Any) -> Any:
 
 
 def dimension(inputs: Mapping[str, Any], key: Sequence[Any], default: int) -> int:
-    """A dimension of described inputs, or a number of an argument with values."""
+    """Dimension or number at ``key`` of the inputs; ``default`` if it does not exist."""
     known = number_at(inputs, tuple(key))
     found = value_at(inputs, key) if known is None else known
     return default if found is None else int(found)

@@ -1,4 +1,4 @@
-"""Reads a draft back, and compares it with the real module: parameters, and both passes under several regimes."""
+"""Parses a draft and compares it with the real module: parameters, and both passes in several regimes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from symflops.support.findings import Source, SymflopsError
 from symflops.verify.live import parameters_of
 from symflops.verify.tensors import needed
 
-NO_MEMORY = ("allocate memory", "could not create a primitive")  # as PyTorch's allocator and oneDNN say it
+NO_MEMORY = ("allocate memory", "could not create a primitive")  # messages of PyTorch's allocator and of oneDNN
 DRAWN, GIVEN, PUBLISHED, DEFAULTS, VALUES, TOGETHER = "drawn", "given", "published", "defaults", "values", "together"
 SHOWN = 3
-NOWHERE = Path(__file__) / "draft.yaml"  # no draft that is being proven has a census beside it
+NOWHERE = Path(__file__) / "draft.yaml"  # a path without a census file
 
 
 @dataclass(slots=True)
@@ -36,9 +36,9 @@ class Proof:
     """The verdict at one configuration.
 
     Attributes:
-        label: What the configuration is.
-        checks: How many figures were compared.
-        differences: Those that differ; empty if the draft is exact there.
+        label: Description of the configuration.
+        checks: Number of figures compared.
+        differences: One text per figure that differs; empty if the draft is exact.
         kind: How the configuration was chosen: drawn at random, given, published, the class's defaults, with drawn values of
             tensors, or several fields of the config changed together.
         of: The variant, empty for the first config.
@@ -54,7 +54,7 @@ class Proof:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing differs."""
+        """Whether figures were compared and none differs."""
         return self.checks > 0 and not self.differences
 
     @property
@@ -63,7 +63,7 @@ class Proof:
         return self.kind == PUBLISHED
 
     def compare(self, regime: str, real: tuple[int, int], source: str, drafted: tuple[int, int]) -> None:
-        """Compare FLOPs of both passes with those of the draft; ``source`` says how the real ones are known."""
+        """Compare real and drafted FLOPs of both passes; ``source`` is "measured" or "recorded"."""
         for name, wanted, own in zip(("forward", "backward"), real, drafted, strict=True):
             self.checks += 1
             if wanted != own:
@@ -72,7 +72,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The parameters of a real module: shapes by name, the first name for every name, and the number of elements."""
+    """Parameters of a real module: shapes by name, first name of each alias, and total number of elements."""
 
     shapes: Mapping[str, Shape]
     aliases: Mapping[str, str]
@@ -80,11 +80,11 @@ class Parameters:
 
     @staticmethod
     def of(real: Any) -> Parameters:
-        """The parameters of a module; one with two names counts once."""
+        """Collect the parameters of a module; a shared parameter counts once."""
         return Parameters(*parameters_of(real), sum(tensor.numel() for tensor in real.parameters()))
 
     def differing(self, drafted: Mapping[str, Shape]) -> list[str]:
-        """What differs in drafted parameters, one by one."""
+        """Differences of drafted from real parameters, one text each."""
         found = parameter_differences(self.shapes, drafted, self.aliases)
         twice = {name for name, _ in found["extra"] if self.aliases.get(name, name) in self.shapes}
         return [
@@ -95,10 +95,10 @@ class Parameters:
 
 
 class Prover:
-    """Compares a draft with the real module, configuration by configuration.
+    """Compares a draft with the real module at one configuration after another.
 
-    What trains is chosen once, by patterns over names without indices, so that each regime is derived once for all sizes. One
-    more regime trains single parameters, and so cuts loops; it is checked at the first configuration alone.
+    Trained parameters are chosen once, by patterns over names without indices, so that each regime is derived once for all
+    sizes. One more regime trains single parameters, and so splits loops; it is checked at the first configuration alone.
     """
 
     def __init__(self, model: Model, text: str, seed: int) -> None:
@@ -109,14 +109,14 @@ class Prover:
     def prove(
         self, label: str, subject: Subject, lengths: Mapping[str, int], items: int, arguments: Mapping[str, Any] | None = None
     ) -> Proof:
-        """Compare parameters, forward, and backward in full training, with adapters, and for two random choices.
+        """Compare parameters and both passes in all regimes; returns the proof, even if the module raises.
 
         Args:
-            label: What the configuration is.
+            label: Description of the configuration.
             subject: The class with this config.
             lengths: The values of the lengths of the draft.
             items: The number of items in the batch.
-            arguments: Those of the call, for full training alone; by default those of the subject.
+            arguments: Arguments of the call, which restrict the proof to full training; by default the subject's.
         """
         proof = Proof(label)
         try:
@@ -131,7 +131,7 @@ class Prover:
     def compare(
         self, subject: Subject, lengths: Mapping[str, int], items: int, proof: Proof, given: Mapping[str, Any] | None = None
     ) -> None:
-        """Add the comparisons at one configuration to a proof."""
+        """Build the module, and add all comparisons at one configuration to ``proof``."""
         real = subject.build()
         arguments = subject.arguments() if given is None else given
         config = full_config(real, subject.config)
@@ -153,7 +153,7 @@ class Prover:
             proof.compare(regime.name, measured, "measured", drafted)
 
     def program(self, regime: Regime, config: Mapping[str, Any]) -> Program:
-        """A regime derived for all sizes, or for those of a config if the structure asks for them."""
+        """Program of a regime, derived for all sizes, or for one config if the structure depends on it."""
         if regime.name == SINGLE:
             return replace(self.model, memo=Memo()).program([regime], ["torch"], config)
         if regime.name not in self.programs:
@@ -164,7 +164,7 @@ class Prover:
         return self.programs[regime.name] or self.model.program([regime], ["torch"], config)
 
     def batch(self, config: Mapping[str, Any], lengths: Mapping[str, int], items: int) -> dict[str, Any]:
-        """The batch for the streams of the draft."""
+        """Batch of ``items`` equal items for the draft's streams, with the given lengths."""
         program = self.program(FULL, config)
         # an input that a variant lacks has length 0
         each = {one.name: [lengths.get(name, 0) for name in one.variables] for one in program.streams}
@@ -172,12 +172,12 @@ class Prover:
         return found or {stream.name: [[]] * items for stream in program.streams[:1]}
 
     def estimator(self, config: Mapping[str, Any], regime: Regime | None = None) -> InterpretedEstimator:
-        """The draft at a config, under full training unless a regime is given."""
+        """Estimator of the draft at a config, by default under full training."""
         regime = regime or FULL
         return InterpretedEstimator(self.program(regime, config), config, regime=regime.name, convention="torch")
 
     def parameters(self, real: Parameters, config: Mapping[str, Any], proof: Proof) -> None:
-        """Compare every parameter by name and shape, and their number of elements."""
+        """Compare parameters by name and shape, and their total; adds differences to ``proof``."""
         drafted = self.estimator(config)
         wrong = real.differing(instances_of(self.program(FULL, config), drafted.sizes))
         proof.checks += 2
@@ -187,7 +187,7 @@ class Prover:
             proof.differences.append(f"{real.total:,} parameters real, {drafted.parameters:,} drafted")
 
     def incomplete(self, given: Mapping[str, Any], config: Mapping[str, Any], batch: Mapping[str, Any], proof: Proof) -> None:
-        """Compare a config as people write it with the complete one, in which the class has filled in its defaults."""
+        """Compare the draft's figures at the given config and at the one completed with the class's defaults."""
         try:
             own, whole = self.estimator(given), self.estimator(config)
             if own.sizes == whole.sizes:
@@ -195,7 +195,7 @@ class Prover:
             moments = whole.moments(**batch)
             figures = [(one.parameters, one.forward(moments), one.backward(moments)) for one in (own, whole)]
         except SymflopsError:
-            return  # a config without that field is refused
+            return  # the draft refuses a config without that field
         proof.checks += 1
         if figures[0] != figures[1]:
             keys = {row.letter: row.keys[0] for row in self.program(FULL, config).fields}
@@ -204,7 +204,7 @@ class Prover:
             proof.differences.append(f"default of {'; of '.join(texts[:SHOWN])}")
 
     def passes(self, regime: Regime, config: Mapping[str, Any], batch: Mapping[str, Any]) -> tuple[int, int]:
-        """FLOPs of both passes of the draft under a regime."""
+        """Forward and backward FLOPs of the draft under a regime."""
         estimator = self.estimator(config, regime)
         moments = estimator.moments(**batch)
         return estimator.forward(moments), estimator.backward(moments)
@@ -214,13 +214,13 @@ FULL = Regime("full", train=("*",))
 
 
 def measured(real: Any, arguments: Mapping[str, Any]) -> tuple[int, int]:
-    """FLOPs of both passes of a real module in full training."""
+    """Forward and backward FLOPs of a real module in full training."""
     needed("torch").manual_seed(0)
     return gate.measured(real, arguments, summed, {name for name, tensor in real.named_parameters() if tensor.requires_grad})
 
 
 def runs(real: Any, arguments: Mapping[str, Any]) -> bool:
-    """Whether a module runs on its device."""
+    """Whether the forward pass of a module runs without error."""
 
     def run() -> bool:
         with needed("torch").no_grad(), answering():
@@ -231,12 +231,12 @@ def runs(real: Any, arguments: Mapping[str, Any]) -> bool:
 
 
 def first_line(error: BaseException, most: int = 300) -> str:
-    """An error as one line."""
+    """Message of an error on one line, cut to ``most`` characters."""
     return " ".join(str(error).split())[:most]
 
 
 def library() -> SpecFile | None:
-    """Any spec of the library, to find its blocks; None if there is no library."""
+    """Some spec of the library, as access to its blocks; None if there is no library."""
     return next(iter(specs_in(roots()[0])), None)
 
 
@@ -244,7 +244,7 @@ def model_of(text: str) -> Model:
     """Parse a draft as a spec that may call blocks of the library.
 
     Raises:
-        SpecError: The draft is no valid spec.
+        SpecError: The draft is not a valid spec.
     """
     shelf = library()
     blocks = shelf.block if shelf else lambda _: None

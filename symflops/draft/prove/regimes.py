@@ -1,4 +1,4 @@
-"""The regimes of a proof, and a real module that trains as one of them says."""
+"""Chooses the regimes of a proof, and applies a regime to a real module."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SINGLE = "single"
 
 
 def regimes_of(real: Any, text: str, random: Random) -> list[Regime]:
-    """Full training, adapters on linears of some names, and two random choices of parameters."""
+    """Regimes of a proof: full training, adapters on some linears, two random choices of parameters."""
     found = [Regime("full", train=("*",))]
     targets = targets_of(real, text, random)
     if targets:
@@ -32,13 +32,13 @@ def regimes_of(real: Any, text: str, random: Random) -> list[Regime]:
 
 
 def single_of(real: Any, random: Random) -> Regime:
-    """A regime that trains a few single parameters."""
+    """Regime that trains up to three single parameters."""
     names = [name for name, tensor in real.named_parameters() if tensor.requires_grad]
     return Regime(SINGLE, train=tuple(random.sample(names, min(3, len(names)))))
 
 
 def targets_of(real: Any, text: str, random: Random) -> tuple[str, ...]:
-    """Patterns of linears that get an adapter: about half of the names that only linears of the draft have."""
+    """Name patterns of linears that get an adapter: about half of the names that only linears have."""
     leaves = [(last_words(name), module) for name, module in real.named_modules() if name and not [*module.children()]]
     others = {word for word, module in leaves if type(module) is not needed("torch").nn.Linear}
     every = {word for word, _ in leaves}
@@ -48,14 +48,14 @@ def targets_of(real: Any, text: str, random: Random) -> tuple[str, ...]:
 
 
 def last_words(name: str) -> str:
-    """The last word of a path, with the one before if it is an index."""
+    """Last word of a path, preceded by its parent if it is an index."""
     words = name.split(".")
     return ".".join(words[-2:]) if words[-1].isdigit() and len(words) > 1 else words[-1]
 
 
 @contextmanager
 def training(real: Any, regime: Regime) -> Iterator[set[str]]:
-    """Put the adapters of a regime into a module meanwhile; the names of the parameters that train."""
+    """Context with a regime's adapters in a module; yields the names of the trained parameters."""
     if not regime.adapters:
         named = [name for name, tensor in real.named_parameters() if tensor.requires_grad]
         yield {name for name in named if matches(name, regime.train)}
@@ -68,5 +68,5 @@ def training(real: Any, regime: Regime) -> Iterator[set[str]]:
 
 
 def matches(name: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a name matches one of some patterns."""
+    """Whether a name matches any of the patterns."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,4 +1,4 @@
-"""Proves a draft on tensors with values, if the shapes in the module depend on values that the meta device does not have."""
+"""Proves a draft on random tensor values, if shapes in the module depend on values."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ BUILDING, RUNNING = 20.0, 40.0  # seconds
 
 
 def asked_of(subject: Subject) -> list[str]:
-    """The operators of a subject whose result depends on values of its device."""
+    """Operators of a subject whose result depends on tensor values on its device."""
     tape = attempt(lambda: taped(subject)[2])
     return sorted(name for name, device in (tape.by_value if tape else ()) if device == subject.device)
 
 
 def value_proofs(prover: Prover, document: Document, study: Study) -> Iterator[Proof]:
-    """Proofs of full training on the CPU, on drawn values; none if nothing in the module depends on values."""
+    """Proofs of full training on random values on the CPU; none if no operator depends on values."""
     asked = asked_of(study.subject)
     if not asked:
         return
@@ -49,7 +49,7 @@ def value_proofs(prover: Prover, document: Document, study: Study) -> Iterator[P
 
 
 def drawn(subject: Subject, seed: int) -> dict[str, Any] | None:
-    """Arguments with random values; None if the module cannot be built."""
+    """Call arguments with random values; None if the module cannot be built."""
     torch = needed("torch")
     real = attempt(subject.build, BUILDING)
     if real is None:
@@ -62,7 +62,7 @@ def drawn(subject: Subject, seed: int) -> dict[str, Any] | None:
 
 
 def filled(description: Any, made: Any, words: int, generator: Any) -> Any:
-    """An argument with random values where its description has a shape alone; a mask of ones stays one."""
+    """Argument with random values where only a shape is described; masks of ones are unchanged."""
     torch = needed("torch")
     if isinstance(description, Mapping) and "shape" in description:
         if "(" in str(description.get("dtype", "")):
@@ -78,7 +78,7 @@ def filled(description: Any, made: Any, words: int, generator: Any) -> Any:
 
 
 def accepted(subject: Subject, arguments: Mapping[str, Any]) -> bool:
-    """Whether a module runs on arguments."""
+    """Whether the module runs on ``arguments``."""
 
     def run() -> bool:
         with needed("torch").no_grad():

@@ -1,7 +1,6 @@
-"""Varies every field of the real class's config, and compares the class with its draft at each variation.
+"""Varies every config field of the real class, and compares class and draft at each variation.
 
-The variations come from the census of the library; the inputs are those of the draft, moved with the field where they depend on
-it.
+The variations come from the census of the library; the inputs are those of the draft, adapted if they depend on the field.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from symflops.verify.census.variations import Changes, Words, alike, partnered, 
 
 MOST_SECONDS = 20.0  # for one variation
 MOST_ON_CPU = 3_000_000  # parameters
-ENOUGH = 3  # numbers per field that the class accepts
-FAR = 4  # times the value that is tried last
+ENOUGH = 3  # accepted numbers per field
+FAR = 4  # the largest number tried, as a multiple of the given value
 
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """A real module at one variation: its complete config, its parameters, and FLOPs of both passes, None if it did not run."""
+    """A real module at one variation: complete config, parameters, and FLOPs of both passes if it ran."""
 
     config: Mapping[str, Any]
     parameters: Parameters
@@ -47,13 +46,13 @@ class Real:
 
     @property
     def names(self) -> set[str]:
-        """The kinds of parameters: their names with indices as stars."""
+        """Parameter names with indices replaced by stars."""
         return set(map(starred, self.parameters.shapes))
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A subject with the batch that the draft has there."""
+    """A subject with the draft's lengths and batch size for it."""
 
     subject: Subject
     lengths: Mapping[str, int]
@@ -65,13 +64,13 @@ class FieldSurvey:
     """The variations of the fields of one study.
 
     Attributes:
-        prover: The draft.
-        document: Its document.
+        prover: The prover of the draft.
+        document: The draft's document.
         study: The study; fields are varied from its config as given.
         late: Whether time is up.
-        rows: The verdicts so far; the ``base`` of one for which inputs changed, too, is 1.
-        counts: Fields that a draft ignores although they decide how many layers there are.
-        waiting: Fields for which there was no time.
+        rows: The verdicts so far; ``base`` is 1 if inputs changed, too.
+        counts: Fields that determine the number of layers but that the draft ignores, with the difference.
+        waiting: Fields that were not varied for lack of time.
     """
 
     prover: Prover
@@ -94,24 +93,24 @@ class FieldSurvey:
         self.words, self.random = Words(self.kind), Random(18)
 
     def faster(self, real: Real | None) -> str:
-        """The device to vary on: the CPU, on which small tensors are quicker, if the base does the same work there."""
+        """Device for the variations: the CPU if the base is small and has the same FLOPs there, else its own."""
         subject = replace(self.study.subject, device="cpu")
         model = attempt(subject.build, self.seconds) if real is not None and real.parameters.total < MOST_ON_CPU else None
         found = attempt(lambda: measured(model, subject.arguments()), self.seconds) if model is not None else None
         return "cpu" if real is not None and found is not None and found == real.passes else self.study.subject.device
 
     def is_small(self, subject: Subject) -> bool:
-        """Whether a subject fits the CPU: a field may make it much larger than the base."""
+        """Whether a variation is small enough for the CPU."""
         own = replace(subject, device=self.study.subject.device)
         total = None if self.device == own.device else attempt(lambda: Parameters.of(own.build()).total, self.seconds)
         return total is not None and total < MOST_ON_CPU
 
     def trial(self, state: State) -> Trial:
-        """The subject of the study in a state."""
+        """Trial of the study's subject in a state."""
         return Trial(self.study.runner.at(state), *batch_of(self.document, self.study, state))
 
     def real_of(self, subject: Subject) -> Real | None:
-        """The real module of a subject; None if it cannot be built."""
+        """Build a subject and measure its passes; None if it cannot be built."""
         subject = replace(subject, device=self.device if self.is_small(subject) else self.study.subject.device)
 
         def built() -> tuple[Any, Real]:
@@ -122,7 +121,7 @@ class FieldSurvey:
         return found and replace(found[1], passes=attempt(lambda: measured(found[0], subject.arguments()), self.seconds))
 
     def run(self) -> None:
-        """Vary every field at the base."""
+        """Vary every field from the base; adds the verdicts to ``rows``."""
         for number, item in enumerate(self.fields):
             if self.late() or self.real is None:
                 self.waiting.append(item.path)
@@ -131,13 +130,13 @@ class FieldSurvey:
             self.rows += self.of_field(item)
 
     def of_field(self, item: ConfigField) -> Iterator[Row]:
-        """The variations of one field; numbers stop after a few that the class accepts."""
+        """Verdicts on the variations of one field; stops after a few accepted numbers."""
         part = item.path.rpartition(".")[0]
         if part and not isinstance(value_at(self.config, part), Mapping):
             return
         value = plain_lists(value_at(self.config, item.path))
         if attempt(lambda: json.dumps(value)) is None:
-            return  # no file of a config has such a value
+            return  # a config file cannot contain such a value
         built = 0
         for other in variations(item, value, self.words.of(item), widths(self.config, part), self.random):
             number = is_whole(other) or isinstance(other, float)
@@ -151,17 +150,17 @@ class FieldSurvey:
             yield row
         if value is None and any(one.path.startswith(f"{item.path}.") for one in self.fields):
             yield self.judged(item, value, {})  # a config inside it, with its defaults
-        if is_whole(value) and value > 0:  # a prime number shows what must divide what, a multiple what must be less than what
+        if is_whole(value) and value > 0:  # a prime reveals divisibility constraints, a multiple upper bounds
             near = () if self.is_of_inputs(item.path) else alike(item.path, value, self.config)
             yield from (self.judged(item, value, other) for other in (prime_after(value), FAR * value, *near))
 
     def is_of_inputs(self, path: str) -> bool:
-        """Whether dimensions of inputs follow a field: one of 1 is broadcast along inputs that stay as they are."""
+        """Whether input dimensions are tied to a field: its value 1 would broadcast along unchanged inputs."""
         tied = (variable.slots for variable in self.study.moves.variables if path in map(path_of, variable.named))
         return any(not slot.of_config for slots in tied for slot in slots)
 
     def judged(self, item: ConfigField, value: Any, other: Any) -> Row:
-        """The verdict on one value of a field: alone, with the inputs that depend on it, or with a related field."""
+        """Verdict on one value of a field: changed alone, else with its inputs, else with a related field."""
         unknown = Row(0, item.path, {item.path: other}, UNBUILT)
         for changes, trial in self.trials(item, value, other):
             found = self.verdict(item.path, changes, trial)
@@ -171,7 +170,7 @@ class FieldSurvey:
         return unknown
 
     def trials(self, item: ConfigField, value: Any, other: Any) -> Iterator[tuple[Changes, Trial]]:
-        """Ways to give a field another value, the fewest changes first."""
+        """Trials of another value of a field, with the fewest other changes first."""
         yield {item.path: other}, self.changed({item.path: other})
         if is_whole(value) and is_whole(other):
             for state in self.states(item.path, value, other):
@@ -180,7 +179,7 @@ class FieldSurvey:
             yield changes, self.changed(changes)
 
     def states(self, path: str, value: int, other: int) -> Iterator[State]:
-        """States in which a field has another value, and what was tied to it follows."""
+        """States in which a field has another value and the slots tied to it follow."""
         for variable in self.study.moves.variables:
             slot = next((one for one in variable.named if one.of_config and path_of(one) == path), None)
             if slot is None or len(variable.slots) < 2:
@@ -192,13 +191,13 @@ class FieldSurvey:
                 yield state
 
     def changed(self, changes: Changes) -> Trial:
-        """The base with other values of fields."""
+        """Trial of the base with ``changes`` applied to its config."""
         subject = self.base.subject
         config = with_values(subject.config, changes, self.config, renamed(self.kind))
         return replace(self.base, subject=replace(subject, config=config, measured=None))
 
     def verdict(self, path: str, changes: Changes, trial: Trial) -> Row:
-        """Compare the real class and the draft."""
+        """Compare the real class with the draft at one trial; returns the verdict."""
         row = Row(0, path, changes, UNBUILT)
         real = self.real_of(trial.subject)
         if real is None or self.real is None:
@@ -218,7 +217,7 @@ class FieldSurvey:
         return replace(row, verdict=REFUSED if refused else NONE if inert else EXACT, why=refused)
 
     def longer(self, real: Real, trial: Trial) -> bool:
-        """Whether a module has more or fewer of the same parameters than the base, or runs more or fewer contractions."""
+        """Whether a module differs from the base in its number of parameter tensors or contractions."""
         assert self.real is not None
         if real.parameters.shapes.keys() != self.real.parameters.shapes.keys():
             return True
@@ -226,7 +225,7 @@ class FieldSurvey:
         return None not in counts and counts[0] != counts[1]
 
     def compared(self, real: Real, trial: Trial) -> tuple[str, str]:
-        """What differs at the complete config, and at the config as people write it; and why the draft refuses both."""
+        """First difference at the complete or the given config, and the error if the draft refuses both."""
         refused: list[str] = []
         readings = [real.config, trial.subject.config]
         for config in readings:
@@ -253,22 +252,22 @@ def prime_after(number: int) -> int:
 
 
 def contractions(subject: Subject, seconds: float) -> int | None:
-    """How many contractions a subject runs; None if it does not run."""
+    """Number of contractions that a subject runs; None if it does not run."""
     return attempt(lambda: sum(1 for node in taped(subject)[2].nodes if node.sizes), seconds)
 
 
 def path_of(slot: Slot) -> str:
-    """The path of a slot as a census writes it."""
+    """Dotted path of a slot, as in a census."""
     return ".".join(map(str, slot.key))
 
 
 def renamed(kind: Any) -> Mapping[str, str]:
-    """Other names of fields, as the config class knows them."""
+    """Alias -> name of fields, from the config class's ``attribute_map``."""
     return getattr(getattr(kind, "config_class", None), "attribute_map", None) or {}
 
 
 def every_field(kind: Any, config: Mapping[str, Any]) -> list[ConfigField]:
-    """The fields that a class takes, sets others by, or asks for; of a module with one argument, those of its config."""
+    """All public config fields of a class: declared, settable, undeclared, and those of sub-configs."""
     found = [item for item in [*fields_of(kind), *unlisted(kind), *settable(kind)] if not item.path.startswith("_")]
     known = {item.path for item in found}
     parts = [name for name in config if name in known and isinstance(config[name], Mapping)]
@@ -280,7 +279,7 @@ def every_field(kind: Any, config: Mapping[str, Any]) -> list[ConfigField]:
 def with_values(
     config: Mapping[str, Any], changes: Changes, complete: Mapping[str, Any], aliases: Mapping[str, str]
 ) -> dict[str, Any]:
-    """A config with other values; a part that was not given is taken from the complete config, and other names give way."""
+    """``config`` with ``changes`` applied; missing parts come from ``complete``, aliases are removed."""
     found: dict[str, Any] = copy.deepcopy(dict(config))
     for path, value in changes.items():
         *outer, last = path.split(".")

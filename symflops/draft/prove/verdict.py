@@ -1,4 +1,4 @@
-"""The verdict on a draft: proves it wherever it must hold, takes the census of its fields, and says why it is partial."""
+"""The verdict on a draft: proves it, takes the census of its fields, and says why it is partial."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from symflops.draft.trace.subject import Subject, class_of, full_config
 from symflops.draft.write.draft_document import Document
 from symflops.support.findings import SymflopsError
 
-DRAWING, VARYING = 0.2, 0.6  # of the time limit of a config, at least
+DRAWING, VARYING = 0.2, 0.6  # minimum shares of a config's time limit
 
 
 def prove(
     found: Draft, document: Document, studies: Sequence[Study], published: Sequence[Subject], until: float, timeout: float
 ) -> None:
-    """Prove a draft, and take its census, if it can be read back.
+    """Prove a draft and take its census, if it parses; adds the results to ``found``.
 
-    Each study has time ``until`` a value of the monotonic clock, and shares of the time limit of a config in any case.
+    Each study has time ``until`` this value of the monotonic clock, but at least a share of ``timeout``.
     """
     try:
         model = model_of(found.text)
@@ -50,7 +50,7 @@ def prove(
 def judge(
     found: Draft, prover: Prover, document: Document, studies: Sequence[Study], published: Sequence[Subject], until: float
 ) -> None:
-    """Vary the fields, prove the draft at published configs and the class's own defaults, and sum up."""
+    """Vary the fields, and prove the draft at published configs and the class's defaults, into ``found``."""
     surveys = surveyed(found, prover, document, studies, until)
     for number, one in enumerate(published, 1):
         label = f"published config {number}"
@@ -70,7 +70,7 @@ def judge(
 
 
 def surveyed(found: Draft, prover: Prover, document: Document, studies: Sequence[Study], until: float) -> list[FieldSurvey]:
-    """Vary every field of each study, alone and together, and sum up."""
+    """Vary every field of each study, alone and jointly; adds census and proofs to ``found``."""
     surveys = [FieldSurvey(prover, document, study, lambda: time.monotonic() > until) for study in studies]
     for survey in surveys:
         survey.run()
@@ -81,7 +81,7 @@ def surveyed(found: Draft, prover: Prover, document: Document, studies: Sequence
 
 
 def at_defaults(found: Draft, prover: Prover, document: Document, study: Study) -> None:
-    """Add the proof at the class's own defaults, or why there is none."""
+    """Add the proof at the class's own defaults, or the reason why it is missing, to ``found``."""
     known = default_subject(study)
     if known is None:
         return
@@ -99,7 +99,7 @@ def at_defaults(found: Draft, prover: Prover, document: Document, study: Study) 
 
 
 def reasons(found: Draft, survey: FieldSurvey) -> Iterator[str]:
-    """Why a draft is partial, by its fields."""
+    """Reasons, from varied fields, why a draft is partial."""
     if survey.real is None or survey.real.passes is None:
         yield "its fields cannot be varied: the base does not run"
         return
@@ -107,7 +107,7 @@ def reasons(found: Draft, survey: FieldSurvey) -> Iterator[str]:
         yield f"time was up before {len(survey.waiting)} fields were varied: {', '.join(survey.waiting[:5])}"
     for path, (right, wrong) in described_numbers(survey.rows).items():
         if found.fields["guarded"].get(path, {}).keys() & {"least", "related"}:
-            continue  # what is wrong is refused: no layers, or a width that the heads do not divide
+            continue  # wrong values are refused: no layers, or a width that the heads do not divide
         if right and wrong:
             yield f"{path} = {wrong[0].changes[path]}: {wrong[0].why}"
         elif wrong and path in survey.counts:
@@ -117,5 +117,5 @@ def reasons(found: Draft, survey: FieldSurvey) -> Iterator[str]:
 
 
 def reference_of(subject: Subject) -> str:
-    """The class as a census names it."""
+    """Class reference as a census writes it."""
     return f"{subject.package}.{subject.name}" if subject.package in ("transformers", "diffusers") else subject.reference

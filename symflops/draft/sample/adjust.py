@@ -1,4 +1,4 @@
-"""Adjusts the subject of a draft before anything moves: its number of levels, and the length of its inputs."""
+"""Adjusts a subject before sampling: its number of levels, and the length of its inputs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FEWEST_IN_CHUNK = 16
 
 
 def levelled(subject: Subject, published: Sequence[Subject]) -> Subject:
-    """The first published subject if its lists per level have another length, else the subject itself.
+    """The first published subject if its per-level lists have another length, else ``subject`` itself.
 
-    Two lists or more that have one length in the subject and one other length in the published config are lists per level. A
-    single list is something else. A published config that does not build fails in its proof, and is passed over here.
+    Per-level lists are two or more lists that share one length in the subject and another one in the published config. A
+    published config that does not build is ignored here, and fails in its proof.
     """
     if not published or subject.device != "meta":
         return subject
@@ -35,18 +35,18 @@ def levelled(subject: Subject, published: Sequence[Subject]) -> Subject:
 
 
 def is_list(config: Mapping[str, Any], name: str) -> bool:
-    """Whether a field is a list that may be per level: of anything but fractions."""
+    """Whether a field is a nonempty list without floats, and so may be a per-level list."""
     value = config.get(name)
     return isinstance(value, (list, tuple)) and bool(value) and not any(isinstance(item, float) for item in value)
 
 
 def without_tuples(value: Any) -> Any:
-    """A value with lists instead of tuples."""
+    """``value`` with nested tuples converted to lists."""
     return [without_tuples(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def lengthened(subject: Subject) -> Subject:
-    """The subject with inputs of several chunks if its module pads them to a longer chunk; else the subject itself."""
+    """Subject with inputs of several chunks, if its module pads short inputs to a chunk; else itself."""
     slots = slots_of(subject.config, subject.inputs)
     lengths = [slot for slot in slots if slot.kind == "dimension" and slot.key[-1] == 1]
     if not lengths or len({slot.value for slot in lengths}) > 1:
@@ -60,7 +60,7 @@ def lengthened(subject: Subject) -> Subject:
 
 
 def square_sides(subject: Subject) -> set[int]:
-    """The sides of square products of two values, as scores within a chunk are; empty if the module does not run."""
+    """Sides of square products of two values, such as scores within a chunk; empty if the module fails."""
     found = attempt(lambda: taped(subject)[2].nodes)
     nodes = found or []
     parameters = {node.id for node in nodes if node.kind == "parameter"}

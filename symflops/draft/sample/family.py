@@ -1,4 +1,4 @@
-"""Families of samples: plans that differ in numbers alone, with every number as a vector over the samples."""
+"""Families of samples: plans of equal structure, with every number as a vector over the samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INDEX = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One state: its plan, and its complete config; ``variable`` is the number of the one that moved alone, else -1."""
+    """One state, its plan and complete config; ``variable`` numbers the one that changed alone, else -1."""
 
     state: State
     plan: Plan
@@ -28,12 +28,12 @@ class Family:
     """Samples of equal structure; the first one is the base.
 
     Attributes:
-        refused: How many further samples had another structure.
-        structural: Variables that do not move without changing the structure.
-        unfinished: Whether time was up before all of them were tried.
-        parts: For each place in the plan, the entry of each sample.
-        place: The place of each entry of the base, by identity.
-        names: For each sample, its names of the parameters of the base.
+        refused: The number of further samples with another structure.
+        structural: Variables that cannot change without changing the structure.
+        unfinished: Whether time was up before all variables were tried.
+        parts: For each position in the plan, the entry of each sample.
+        place: The position of each entry of the base, by identity.
+        names: For each sample, base parameter name -> name in the sample.
     """
 
     samples: list[Sample]
@@ -55,11 +55,11 @@ class Family:
             self.names.append(called)
 
     def numbers(self, part: Any, pick: Callable[[Any], int]) -> tuple[int, ...]:
-        """A number of an entry of the base, over all samples."""
+        """Vector of the number that ``pick`` reads from a base entry and its counterparts in all samples."""
         return tuple(pick(one) for one in self.parts[self.place[id(part)]])
 
     def shape(self, name: str) -> tuple[tuple[int, ...], ...]:
-        """The dimensions of a parameter, each over all samples; a sample without the parameter has the shape of the base.
+        """Dimensions of a parameter as vectors; a sample without the parameter counts with the base's shape.
 
         If items of a list differ, the item of this kind may have another index in another sample.
         """
@@ -71,7 +71,7 @@ class Family:
         return tuple(zip(*shapes, strict=True)) if all(len(shape) == len(base) for shape in shapes) else ()
 
     def items(self) -> dict[str, tuple[int, ...]]:
-        """Items of lists whose index differs between samples: by the path in the base, the index in each sample."""
+        """Paths of list items whose index differs between samples -> the index in each sample."""
         found: dict[str, tuple[int, ...]] = {}
         for name in self.names[0]:
             words = [called.get(name, name).split(".") for called in self.names]
@@ -82,7 +82,7 @@ class Family:
 
 
 def skeleton(plan: Plan) -> Any:
-    """The structure of a plan without its numbers."""
+    """Comparison key of a plan's structure, without its numbers."""
     order: dict[int, int] = {}
     for _, part in walk(plan.entries):
         if isinstance(part, Step):
@@ -93,7 +93,7 @@ def skeleton(plan: Plan) -> Any:
 
 
 def entry_key(entry: Any, order: Mapping[int, int]) -> tuple[Any, ...]:
-    """The structure of an entry; values are numbered in their ``order``, and indices in names are stars."""
+    """Comparison key of an entry's structure; values are numbered by ``order``, indices become stars."""
     if isinstance(entry, Loop):
         carried = tuple((*refs_key((init,), order), order.get(last, -1)) for init, last in entry.carried)
         body = tuple(entry_key(one, order) for one in entry.body)
@@ -108,15 +108,15 @@ def entry_key(entry: Any, order: Mapping[int, int]) -> tuple[Any, ...]:
 
 
 def refs_key(refs: Iterable[Ref], order: Mapping[int, int]) -> tuple[Any, ...]:
-    """References as they stand in a structure."""
+    """Comparison key of references; values are numbered by ``order``, indices in names are stars."""
     return tuple((ref.kind, order.get(ref.id, -1), starred(ref.name)) for ref in refs)
 
 
 def starred(name: str) -> str:
-    """A name with its indices as stars."""
+    """Dotted name with its indices replaced by stars."""
     return INDEX.sub("*", name)
 
 
 def executed(entries: Any) -> int:
-    """How many steps run, with those of a loop in each iteration."""
+    """Number of entries executed, with loops unrolled."""
     return sum(one.count * executed(one.body) if isinstance(one, Loop) else 1 for one in entries)

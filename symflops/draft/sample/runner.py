@@ -1,4 +1,4 @@
-"""Runs a subject in other states, and explores which of its numbers move."""
+"""Runs a subject in other states, and finds which of its numbers can be varied."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from symflops.draft.vary.explore import Explorer
 from symflops.draft.vary.slots import Slot, applied, is_whole, slots_of
 from symflops.draft.vary.variables import Moves, State, Variable, moved
 
-SLOWER = 8.0  # than the first run: then a state counts as one that the module does not accept
+SLOWER = 8.0  # times the first run: a slower state counts as rejected
 RUNS_PER_COLLECTION = 20
 IGNORED = ("token_id", "token_index", "seed", "pad_", "_id")
 
 
 @dataclass
 class Runner:
-    """A subject, and the time that is left for it.
+    """Traces a subject in other states, within a deadline.
 
     Attributes:
         deadline: When to stop, on the monotonic clock.
-        tell: Shows progress.
-        seconds: How long a run may take at least.
-        longest: How long the first run took, in seconds.
+        tell: Receives progress messages.
+        seconds: Least time limit of a run.
+        longest: Duration of the first run, in seconds.
         lists: The lengths of module lists in the states that were run.
     """
 
@@ -47,19 +47,19 @@ class Runner:
 
     @property
     def most(self) -> int:
-        """How far numbers may grow: tensors on the meta device take no memory, others do."""
+        """Largest growth factor of a number: tensors on the meta device take no memory, others do."""
         return 40 if self.subject.device == "meta" else 4
 
     def late(self) -> bool:
-        """Whether time is up."""
+        """Whether the deadline has passed."""
         return time.monotonic() > self.deadline
 
     def at(self, state: Mapping[Slot, int]) -> Subject:
-        """The subject in a state."""
+        """Subject with config and inputs of a state."""
         return self.subject.having(*applied(self.subject.config, self.subject.inputs, state))
 
     def taped(self, state: Mapping[Slot, int]) -> tuple[Tape, Mapping[str, Any]] | None:
-        """The tape in a state, and the complete config; None if the module does not accept the state, or not in time."""
+        """Tape and complete config in a state; None if the module rejects the state or is too slow."""
         self.runs += 1
         if self.runs % RUNS_PER_COLLECTION == 0:
             gc.collect()
@@ -76,7 +76,7 @@ class Runner:
         return found
 
     def signature(self, state: State) -> Any:
-        """What shows whether a number matters: parameters, and the sizes of contractions; None if a state is not accepted."""
+        """Parameter shapes and contraction sizes in a state, to detect changes; None if it is rejected."""
         found = self.taped(state)
         if found is None:
             return None
@@ -85,7 +85,7 @@ class Runner:
         return (tuple(tape.parameters.items()), tuple((node.kind, node.path, node.sizes) for node in tape.nodes if node.sizes))
 
     def sample(self, state: State | None, variable: int = -1) -> Sample | None:
-        """The sample in a state, with the number of the one ``variable`` that moved; None if the module does not accept it."""
+        """Sample in a state, cached; ``variable`` is the changed variable's number. None if it is rejected."""
         if state is None:
             return None
         key = key_of(state)
@@ -97,17 +97,17 @@ class Runner:
         return self.samples[key]
 
     def moved(self, base: Sample, variable: Variable, value: int, number: int = -1) -> Sample | None:
-        """A sample in which the lead of one variable, of that number, has another value."""
+        """Sample in which variable ``number`` alone differs from ``base``; None if it is rejected."""
         return self.sample(moved(base.state, [(variable, value)]), number)
 
 
 def key_of(state: Mapping[Slot, int]) -> tuple[str, ...]:
-    """A state as a key: the slots that moved, and their values."""
+    """Hashable key of a state: the changed slots and their values."""
     return tuple(sorted(repr((slot.side, slot.key, value)) for slot, value in state.items() if value != slot.value))
 
 
 def list_lengths(parameters: Mapping[str, Any]) -> dict[str, int]:
-    """The lengths of module lists, by the names of parameters."""
+    """Lengths of module lists, by path, derived from parameter names."""
     found: dict[str, set[str]] = {}
     for name in parameters:
         words = name.split(".")
@@ -118,7 +118,7 @@ def list_lengths(parameters: Mapping[str, Any]) -> dict[str, int]:
 
 
 def explored(runner: Runner) -> Moves:
-    """Which slots of the subject move, alone or with others; the subject itself must run."""
+    """Find which slots of a subject can be varied, alone or with others; the subject itself must run."""
     subject = runner.subject
     given = [slot for slot in slots_of(subject.config, subject.inputs) if not ignored(str(slot.key[-1]))]
     base = runner.taped({})
@@ -135,18 +135,18 @@ def explored(runner: Runner) -> Moves:
 
 
 def renamed_fields(subject: Subject) -> set[str]:
-    """Fields with two names in the config class, both names, if one of them was given."""
+    """Both names of each given config field that has an alias in the config class."""
     renamed = getattr(getattr(class_of(subject.reference), "config_class", None), "attribute_map", {})
     return {name for pair in renamed.items() for name in pair if set(pair) & set(subject.config)}
 
 
 def ignored(name: str) -> bool:
-    """Whether a field is an index or a seed rather than a size."""
+    """Whether a field's name suggests an index or a seed rather than a size."""
     return any(word in name for word in IGNORED)
 
 
 def defaults(config: Mapping[str, Any], given: Mapping[str, Any], key: tuple[str, ...] = ()) -> Iterator[Slot]:
-    """The whole numbers that the class filled in itself, within parts of the config that were given too."""
+    """Slots of positive integers that the class filled in, also within given sub-configs."""
     for name, value in config.items():
         if isinstance(value, Mapping) and isinstance(given.get(name), Mapping):
             yield from defaults(value, given[name], (*key, name))

@@ -1,4 +1,4 @@
-"""Samples one structure: chooses a base, moves each variable alone, then many at once."""
+"""Samples one structure: chooses a base, changes each variable alone, then many at once."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FAR = 16
 FEWEST_ITEMS = 5
 MOST_ITEMS = 16  # of a list that could be longer
 MOST_GROWN = 4
-COUNT = 8  # a number from here on hardly changes the structure
+COUNT = 8  # numbers from here on hardly change the structure
 
 
 def family_of(runner: Runner, moves: Moves, random: Random) -> Family:
-    """The samples of a subject; variables of ``moves`` that change the structure alone are tied to equal ones."""
+    """Draw the samples of a subject; ties variables that change the structure alone to equal ones."""
     base = base_of(runner, moves)
     sampler = Sampler(runner, base, skeleton(base.plan))
     sampler.tie(moves)
@@ -52,13 +52,13 @@ class Sampler:
         return bool(skeleton(sample.plan) == self.structure)
 
     def tie(self, moves: Moves) -> None:
-        """Tie numbers that change the structure alone, but not if they stay equal, as they are in the given subject."""
+        """Tie variables that preserve the structure only if they stay equal."""
         for variable in list(moves.variables):
             if variable in moves.variables and not self.runner.late():
                 self.tie_to_equal(variable, moves)
 
     def tie_to_equal(self, variable: Variable, moves: Moves) -> None:
-        """Tie a variable to the first equal one with which it keeps the structure."""
+        """Tie a variable to the first equal one that preserves the structure."""
         lead = variable.lead
         equal = [one for one in moves.variables if one is not variable and one.lead.value == lead.value]
         if lead.within(self.base.state) < 2 or not equal or not lead.of_config or self.keeps(variable):
@@ -71,16 +71,16 @@ class Sampler:
                 return
 
     def keeps(self, variable: Variable) -> bool:
-        """Whether the structure stays when a variable moves."""
+        """Whether changing a variable preserves the structure."""
         now = variable.lead.within(self.base.state)
         found = (self.runner.moved(self.base, variable, value) for value in (now * 2, now + 1))
         first = next((one for one in found if one is not None), None)
         return first is not None and self.fits(first)
 
     def alone(self, number: int, variable: Variable, steps: Mapping[Slot, int]) -> Iterator[Sample]:
-        """Samples in which one variable moves alone, one of them far away if it is a size."""
+        """Samples in which one variable changes alone, one of them by a large factor if it is a size."""
         now = variable.lead.within(self.base.state)
-        # a few in a row tell how a length is rounded
+        # consecutive values reveal how a length is rounded
         wanted = 4 if variable.lead.kind == "dimension" else 2 if variable.lead.value < WIDE else 1
         count = 0
         for value in values_alone(variable, now, steps.get(variable.lead, now + 1)):
@@ -93,12 +93,12 @@ class Sampler:
             yield from self.at(number, variable, now * FAR)
 
     def at(self, number: int, variable: Variable, value: int) -> Sequence[Sample]:
-        """The sample with another value of one variable; none if the module does not accept it, or changes its structure."""
+        """Sample with another value of one variable, in a list; empty if rejected or of another structure."""
         found = self.runner.moved(self.base, variable, value, number)
         return [replace(found, variable=number)] if found is not None and self.fits(found) else []
 
     def joint(self, free: list[Variable], random: Random) -> tuple[list[Sample], int]:
-        """Samples in which many variables move, and how many had another structure."""
+        """Samples in which many variables change, and the number of those with another structure."""
         samples: list[Sample] = []
         tries = refused = 0
         while free and len(samples) < SAMPLES and tries < DRAWS and not self.runner.late():
@@ -114,14 +114,14 @@ class Sampler:
 
 
 def values_alone(variable: Variable, now: int, step: int) -> Iterator[int]:
-    """Values of a variable that moves alone, the likeliest to be accepted first."""
+    """Values to try for a variable that changes alone, the likeliest to be accepted first."""
     lower = [now - 1] if variable.lead.kind == "dimension" else []
     values = [step, *lower, now + 1, now + 2, now + 3, now * 2, now - 1, now * 3]
     yield from dict.fromkeys(value for value in values if value > 0 and value != now)
 
 
 def base_of(runner: Runner, moves: Moves) -> Sample:
-    """The base sample of a subject."""
+    """Base sample of a subject: module lists long enough, and small counts at a stable structure."""
     base = with_long_lists(runner, moves)
     for variable in moves.variables:
         if may_settle(variable, base, moves) and not runner.late():
@@ -130,7 +130,7 @@ def base_of(runner: Runner, moves: Moves) -> Sample:
 
 
 def with_long_lists(runner: Runner, moves: Moves) -> Sample:
-    """A sample whose module lists are long enough to tell first, middle and last items apart."""
+    """Sample whose module lists are long enough to distinguish first, middle and last items."""
     best = runner.sample({})
     assert best is not None
     chosen: list[tuple[Variable, int]] = []
@@ -148,7 +148,7 @@ def with_long_lists(runner: Runner, moves: Moves) -> Sample:
 
 
 def is_length(runner: Runner, variable: Variable, moves: Moves) -> bool:
-    """Whether a variable decides how long module lists are."""
+    """Whether a variable determines the length of module lists."""
     value = moves.steps.get(variable.lead)
     if value is None or variable.lead in moves.filled or is_levels(variable, moves) or variable.lead.value >= MOST_ITEMS:
         return False
@@ -158,7 +158,7 @@ def is_length(runner: Runner, variable: Variable, moves: Moves) -> bool:
 
 
 def folds(before: Sample, found: Sample, after: Sample | None, variable: Variable, value: int) -> bool:
-    """Whether a longer list is a loop: with one item more its plan does not grow as much as it did with each of the others."""
+    """Whether a longer list folds into a loop: one more item grows the plan less than the items before."""
     if after is None:
         return True
     first, second, third = (sum(1 for _ in walk(one.plan.entries)) for one in (before, found, after))
@@ -166,22 +166,22 @@ def folds(before: Sample, found: Sample, after: Sample | None, variable: Variabl
 
 
 def is_levels(variable: Variable, moves: Moves) -> bool:
-    """Whether a variable is the length of lists whose items move: a number of levels, not of layers."""
+    """Whether a variable is a number of levels: the length of lists whose items vary."""
     lengths = [slot.key for slot in variable.slots if slot.kind == "length"]
     return any(slot.key[:-1] in lengths for one in moves.variables for slot in one.slots)
 
 
 def may_settle(variable: Variable, base: Sample, moves: Moves) -> bool:
-    """Whether a variable may be a small count whose structure differs from that of a larger one."""
+    """Whether a variable may be a small count whose structure differs from that of larger counts."""
     lead = variable.lead
     counts = lead.first or (lead.of_config and not variable.along)
     return counts and lead.within(base.state) < COUNT and lead not in moves.filled and not is_levels(variable, moves)
 
 
 def stable_base(runner: Runner, base: Sample, variable: Variable) -> Sample:
-    """A base whose structure stays when a variable grows, in place of one whose structure does not.
+    """Base with ``variable`` increased until a further increase preserves the structure; else ``base``.
 
-    One item of a kind stands alone, while two and three are a loop; so do one, two and three samples of a batch.
+    A single item of a kind is not folded, while two and three form a loop; likewise for one, two and three batch items.
     """
     before = base
     now = variable.lead.within(base.state)

@@ -1,4 +1,4 @@
-"""Checks a tape before anything symbolic: both passes against PyTorch's counter, for several choices of what trains."""
+"""Checks a tape's FLOPs against PyTorch's counter, for several sets of trained parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHARES = (0.02, 0.1, 0.4, 0.8)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One pass of one choice of what trains: FLOPs as the counter sees them, and by the tape."""
+    """FLOPs of one pass for one set of trained parameters: by PyTorch's counter and by the tape."""
 
     name: str
     measured: int
@@ -30,18 +30,18 @@ class Finding:
 
     @property
     def equal(self) -> bool:
-        """Whether both agree."""
+        """Whether the counter and the tape agree."""
         return self.measured == self.taped
 
 
 class GateError(SymflopsError):
-    """The tape of a module differs from PyTorch's counter: the module cannot be drafted."""
+    """Raised if a module's tape differs from PyTorch's counter: the module cannot be drafted."""
 
     exit_code = 1
 
 
 def passed(subject: Subject) -> list[Finding]:
-    """Tape a subject and check both passes.
+    """Trace a subject and check the FLOPs of both passes; one finding per pass and set of parameters.
 
     Raises:
         SymflopsError: The module does not run, or not in time.
@@ -68,12 +68,12 @@ def passed(subject: Subject) -> list[Finding]:
 
 
 def backward(tape: Tape, trained: Collection[str]) -> int:
-    """FLOPs of the backward pass if the parameters ``trained`` train."""
+    """Backward FLOPs, by the tape, if the parameters ``trained`` are trained."""
     return sum(backward_by_node(tape, trained).values())
 
 
 def backward_by_node(tape: Tape, trained: Collection[str]) -> Mapping[int, int]:
-    """FLOPs of the backward pass of each contraction that autograd reaches."""
+    """Backward FLOPs of each contraction that autograd reaches, by node id."""
     need = needing_gradients(tape, trained)
     live: set[int | None] = {output for output in tape.outputs if output in need}
     found: dict[int, int] = {}
@@ -82,7 +82,7 @@ def backward_by_node(tape: Tape, trained: Collection[str]) -> Mapping[int, int]:
             continue
         live |= need.intersection(node.operands)
         sides = [value in need for value in node.operands[:2]]
-        if node.kind == "solve":  # only the gradient of the matrix is a product that is counted
+        if node.kind == "solve":  # PyTorch counts only the product for the matrix's gradient
             found[node.id] = 2 * prod(node.sizes) * sides[0]
         elif node.work:
             found[node.id] = 2 * node.work * sum(sides)
@@ -90,7 +90,7 @@ def backward_by_node(tape: Tape, trained: Collection[str]) -> Mapping[int, int]:
 
 
 def needing_gradients(tape: Tape, trained: Collection[str]) -> set[int | None]:
-    """The values that need a gradient: trained parameters, and what depends on one that does."""
+    """Ids of the values that need a gradient: trained parameters and every value computed from them."""
     need: set[int | None] = set()
     for node in tape.nodes:
         own = node.kind == "parameter" and node.path in trained
@@ -100,7 +100,7 @@ def needing_gradients(tape: Tape, trained: Collection[str]) -> set[int | None]:
 
 
 def check(model: Any, arguments: Mapping[str, Any], summed: Any, tape: Tape, seed: int = 0) -> list[Finding]:
-    """Both passes if everything trains, and the backward pass of four random choices of parameters."""
+    """Findings for both passes of full training and for the backward pass of four random parameter sets."""
     names = [name for name in tape.parameters if name not in tape.frozen]
     random = Random(seed)
     every = frozenset(names)
@@ -117,7 +117,7 @@ def check(model: Any, arguments: Mapping[str, Any], summed: Any, tape: Tape, see
 
 
 def measured(model: Any, arguments: Mapping[str, Any], summed: Any, trained: Collection[str]) -> tuple[int, int]:
-    """FLOPs of the forward and the backward pass by PyTorch's counter, while the parameters ``trained`` train."""
+    """Forward and backward FLOPs by PyTorch's counter if only ``trained`` parameters require gradients."""
     torch = needed("torch")
     before = {name: tensor.requires_grad for name, tensor in model.named_parameters()}
     try:
@@ -136,7 +136,7 @@ def measured(model: Any, arguments: Mapping[str, Any], summed: Any, trained: Col
 
 
 def culprit(tape: Tape, finding: Finding) -> Node | None:
-    """The operator to look at first if a pass differs: the one whose work is the difference, else the largest."""
+    """The node to suspect if a pass differs: one whose FLOPs equal the difference, else the largest."""
     ahead = {node.id: 2 * node.work for node in tape.nodes if node.work}
     work = ahead if finding.name == "forward" else backward_by_node(tape, finding.trained)
     gap = abs(finding.measured - finding.taped)

@@ -1,4 +1,4 @@
-"""Lowers a tape to steps: parameters and inputs become operands, biases and norms part of one step, repetitions one step."""
+"""Lowers a tape to a plan: inlines parameters and inputs, fuses biases and norms, rolls up loops."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from symflops.draft.trace.steps import Plan, Ref, Step
 NORMALISING = ("layer_norm", "group_norm", "batch_norm")
 LONGEST_ITERATION = 8  # steps
 FEWEST_ITERATIONS = 3
-BIASED = {"linear": 1, "conv": 2}  # the place of the number of biases among a step's words
+BIASED = {"linear": 1, "conv": 2}  # index of the number of biases in a step's words
 
 
 def steps_of(tape: Tape) -> Plan:
-    """Lower a tape to a plan without loops over module lists."""
+    """Lower a tape to a flat plan, whose module lists are not folded yet."""
     references: dict[int, Ref] = {}
     steps: dict[int, Step] = {}
     readers = tape.readers()
@@ -36,13 +36,13 @@ def steps_of(tape: Tape) -> Plan:
 
 
 def constant(node: Node, place: int) -> Ref:
-    """The constant at one place of a node; it has the name of the first input that it was made of."""
+    """Reference to a node's constant operand at ``place``, named after the first input it derives from."""
     data = node.data[place] if place < len(node.data) else ()
     return Ref("constant", name=data[0] if data else "")
 
 
 def step_of(node: Node, operands: tuple[Ref, ...]) -> Step:
-    """A node as a step. A linear, a convolution with weights, an embedding and a norm have a form of their own."""
+    """Lower a node: to a linear, convolution, embedding or norm if it fits one, else to a plain step."""
     special = next(filter(None, (lower(node, operands) for lower in (linear, convolution, embedding, norm))), None)
     if special is not None:
         return special
@@ -52,7 +52,7 @@ def step_of(node: Node, operands: tuple[Ref, ...]) -> Step:
 
 
 def linear(node: Node, operands: tuple[Ref, ...]) -> Step | None:
-    """A product with one parameter, and the biases that it adds."""
+    """Lower a product with one parameter, and the biases added to it, to a linear; None for other nodes."""
     sides = [operand.kind == "parameter" for operand in operands[:2]]
     if node.kind != "matmul" or sum(sides) != 1:
         return None
@@ -70,7 +70,7 @@ def linear(node: Node, operands: tuple[Ref, ...]) -> Step | None:
 
 
 def convolution(node: Node, operands: tuple[Ref, ...]) -> Step | None:
-    """A convolution whose kernel is a parameter, with its options among the numbers."""
+    """Lower a convolution whose kernel is a parameter; stride, padding etc. are appended to its numbers."""
     if node.kind != "conv" or operands[1].kind != "parameter":
         return None
     bias = parameter_names(operands[2:])
@@ -83,7 +83,7 @@ def convolution(node: Node, operands: tuple[Ref, ...]) -> Step | None:
 
 
 def embedding(node: Node, operands: tuple[Ref, ...]) -> Step | None:
-    """A look-up in a parameter."""
+    """Lower a lookup in a parameter to an embedding; None for other nodes."""
     if node.kind != "embedding" or operands[0].kind != "parameter":
         return None
     table = operands[0].name
@@ -92,7 +92,7 @@ def embedding(node: Node, operands: tuple[Ref, ...]) -> Step | None:
 
 
 def norm(node: Node, operands: tuple[Ref, ...]) -> Step | None:
-    """A join of one value with the weight, and perhaps the bias, of a normalisation."""
+    """Lower a join of one value with a normalisation's weight (and bias) to a norm; None for other nodes."""
     own = [ref for ref in operands if ref.kind == "parameter"]
     rest = tuple(ref for ref in operands if ref.kind != "parameter")
     paths = {parent(ref.name) for ref in own}
@@ -104,12 +104,12 @@ def norm(node: Node, operands: tuple[Ref, ...]) -> Step | None:
 
 
 def norm_parameters(own: Sequence[Ref], node: Node) -> tuple[str, ...]:
-    """The parameters of a normalisation, weight first; empty if they have other names."""
+    """Names of a normalisation's parameters, weight first; empty if they are not called weight and bias."""
     last = {ref.name.rpartition(".")[2]: ref.name for ref in own}
     if node.word not in NORMALISING and node.path and any(not ref.name.startswith(node.path) for ref in own):
         return ()
     if len(own) == 1 and node.word in ("add", "cat", "stack"):
-        return ()  # such as a learned place, which is added
+        return ()  # such as a learned position embedding, which is added
     known = [last[word] for word in ("weight", "bias") if word in last]
     return tuple(known) if "weight" in last and len(known) == len(last) else ()
 
@@ -117,7 +117,7 @@ def norm_parameters(own: Sequence[Ref], node: Node) -> tuple[str, ...]:
 def fused_bias(
     node: Node, operands: tuple[Ref, ...], steps: Mapping[int, Step], readers: Mapping[int, list[int]]
 ) -> Step | None:
-    """The linear, convolution or norm before a join that only adds its bias, with that bias; None for any other node."""
+    """Fuse a join that only adds a bias into the linear, conv or norm before it; None for other nodes."""
     values = [ref for ref in operands if ref.kind == "step"]
     names = parameter_names(operands)
     if node.kind != "join" or (len(operands), len(values), len(names)) != (2, 1, 1):
@@ -133,17 +133,17 @@ def fused_bias(
 
 
 def parameter_names(refs: Iterable[Ref]) -> tuple[str, ...]:
-    """The names of the parameters among operands."""
+    """Names of the parameters among ``refs``."""
     return tuple(ref.name for ref in refs if ref.kind == "parameter")
 
 
 def parent(name: str) -> str:
-    """The module of a parameter."""
+    """Path of the module that owns the parameter ``name``."""
     return name.rpartition(".")[0]
 
 
 def numbers_of(node: Node, shapes: Sequence[tuple[int, ...]] | None = None) -> tuple[int, ...]:
-    """The index sizes of a node, then all dimensions of its shapes."""
+    """Index sizes of a node, followed by all dimensions of ``shapes`` (default: the node's own)."""
     return (*node.sizes, *(size for shape in (node.shapes if shapes is None else shapes) for size in shape))
 
 
@@ -153,7 +153,7 @@ def ranks_of(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def rerolled(steps: Sequence[Step]) -> list[Step]:
-    """The steps with each repetition as its first iteration, whose ``times`` is the number of iterations."""
+    """Roll up unrolled loops: keep the first iteration of each, with ``times`` as its iteration count."""
     found: list[Step] = []
     first_copy: dict[int, int] = {}
     place = 0
@@ -171,7 +171,7 @@ def rerolled(steps: Sequence[Step]) -> list[Step]:
 
 
 def united(copies: Sequence[Step], inside: set[int], first_copy: Mapping[int, int]) -> Step:
-    """One step for its copies in all iterations; operands in which they differ are appended, and counted in its words."""
+    """Merge a step's copies from all iterations; differing operands are appended and counted in its words."""
     base = copies[0]
     columns = zip(*(step.operands for step in copies), strict=True)
     sources = [sources_of([renamed(ref, first_copy) for ref in refs], base.id, inside) for refs in columns]
@@ -181,24 +181,27 @@ def united(copies: Sequence[Step], inside: set[int], first_copy: Mapping[int, in
 
 
 def sources_of(refs: Sequence[Ref], reader: int, inside: set[int]) -> list[Ref]:
-    """What one operand is in the iterations: constants and later steps of the same iteration only if there is nothing else."""
+    """Distinct sources of one operand over the iterations.
+
+    Constants and later steps of the same iteration are dropped unless nothing else remains.
+    """
     known = [ref for ref in dict.fromkeys(refs) if ref.kind != "constant"] or list(refs[:1])
     return [ref for ref in known if not (ref.kind == "step" and ref.id in inside and ref.id >= reader)] or known
 
 
 def operands_of(step: Step, first_copy: Mapping[int, int]) -> list[Ref]:
-    """The operands of a step, with references to first copies; a join reads each once, and never itself."""
+    """Operands of a step, redirected to first copies; for a join, without duplicates and itself."""
     refs = [renamed(ref, first_copy) for ref in step.operands]
     return [ref for ref in dict.fromkeys(refs) if ref.id != step.id] if step.kind == "join" else refs
 
 
 def renamed(ref: Ref, first_copy: Mapping[int, int]) -> Ref:
-    """A reference to the first copy of a step."""
+    """``ref`` redirected to the first copy of its step."""
     return replace(ref, id=first_copy.get(ref.id, ref.id)) if ref.kind == "step" else ref
 
 
 def repetition(steps: Sequence[Step], place: int) -> tuple[int, int]:
-    """The number of steps in one iteration and of iterations from ``place`` on; ``(1, 1)`` if nothing repeats there."""
+    """Detect an unrolled loop at ``place``: (steps per iteration, iterations); ``(1, 1)`` if none."""
     for length in range(1, LONGEST_ITERATION + 1):
         first = steps[place : place + length]
         if any(step.parameters for step in first) or not any(step.kind in ("matmul", "solve") for step in first):
@@ -212,7 +215,7 @@ def repetition(steps: Sequence[Step], place: int) -> tuple[int, int]:
 
 
 def alike(first: Sequence[Step], other: Sequence[Step]) -> bool:
-    """Whether two runs of steps differ in their operands alone."""
+    """Whether two step sequences are equal except for their operands."""
     return len(first) == len(other) and all(
         (a.kind, a.path, a.numbers, a.words, len(a.operands)) == (b.kind, b.path, b.numbers, b.words, len(b.operands))
         for a, b in zip(first, other, strict=True)

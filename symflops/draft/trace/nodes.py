@@ -1,4 +1,4 @@
-"""The tape of a run: its values, each with the values that it depends on."""
+"""The tape of a run: a graph of values and their operands."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ COUNTED = ("matmul", "conv")
 
 @dataclass(slots=True)
 class Node:
-    """One value: an input, a parameter, a look-up in a parameter, a contraction, or a join of other values.
+    """One value of the graph: an input, a parameter, an embedding lookup, a contraction, or a join.
 
     Attributes:
-        operands: The values that it depends on, None for a constant. The two sides of a contraction come first, then what is
-            added to its result.
+        operands: Ids of its operands, None for a constant. A contraction's two factors come first, then the values added
+            to its result.
         shapes: The shapes of the operands, then that of the result.
         sizes: The index sizes of a contraction: batch, rows, inner, columns of a product; batch, channels out, channels in,
             kernel and output (input of a transposed one) of a convolution.
         data: For each operand, the inputs that it was computed from.
         quiet: Whether it ran without gradients.
-        times: How often it ran.
+        times: Number of executions.
     """
 
     id: int
@@ -45,16 +45,16 @@ class Node:
 
     @property
     def work(self) -> int:
-        """Multiply-adds of the forward pass; no counter counts the solution of a linear system."""
+        """Multiply-adds of the forward pass; 0 for a linear solve, which no counter counts."""
         return self.times * prod(self.sizes) if self.kind in COUNTED else 0
 
 
 @dataclass(slots=True)
 class Tape:
-    """All nodes of a run in their order, the values that the loss sums, and the shapes of parameters.
+    """All nodes of a run in execution order, the ids that the loss sums, and the parameters' shapes.
 
-    ``tied`` are the further names of parameters that have several, each with the first one.
-    ``by_value`` names the operators whose shape or answer depends on the values of a tensor, each with the tensor's device.
+    ``tied`` maps each alias of a shared parameter to its first name.
+    ``by_value`` names the operators whose output shape or result depends on tensor values, each with the tensor's device.
     """
 
     nodes: list[Node]
@@ -65,7 +65,7 @@ class Tape:
     tied: Mapping[str, str] = field(default_factory=dict)
 
     def readers(self) -> dict[int, list[int]]:
-        """For each value, the nodes that read it."""
+        """Ids of the nodes that read each value, by value id."""
         found: dict[int, list[int]] = {node.id: [] for node in self.nodes}
         for node in self.nodes:
             for value in node.operands:

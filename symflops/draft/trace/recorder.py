@@ -1,4 +1,4 @@
-"""Records operators while a module runs: the value of each tensor, by its identity and by the storage that it views."""
+"""Records operators while a module runs, and tracks each tensor's value by identity and by storage."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NORMS = {
     "_native_batch_norm_legit_no_training": "batch_norm",
 }  # fmt: skip
 
-PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # how many tensors are added, and come first
+PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # number of leading arguments that are added to the product
 
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """A contraction as a node has it: its two sides come first among the ``tensors``, then what is added to its result."""
+    """A contraction: ``tensors`` holds its two factors, then the tensors added to its result."""
 
     kind: str
     tensors: tuple[Any, ...]
@@ -32,7 +32,7 @@ class Contraction:
 
 
 class Recorder:
-    """The nodes recorded so far, and the value of every tensor.
+    """Records operator calls as nodes, and tracks the value of every tensor.
 
     Args:
         names: The name of each parameter, by the identity of its tensor.
@@ -55,7 +55,7 @@ class Recorder:
     # values
 
     def node(self, kind: str, operands: tuple[Value, ...], **fields: Any) -> Node:
-        """Add a node at the path of the module that runs."""
+        """Append a node at the path of the module that is running, and return it."""
         node = Node(len(self.nodes), kind, fields.pop("path", self.paths[-1]), operands, **fields)
         self.nodes.append(node)
         reach = 1 << node.id
@@ -66,7 +66,7 @@ class Recorder:
         return node
 
     def join(self, values: Any, word: str, shape: tuple[int, ...]) -> Value:
-        """A value that depends on all of ``values``; one that another of them already depends on is left out."""
+        """Value that depends on all of ``values``: a join, or a single value that implies the others."""
         found = list(dict.fromkeys(value for value in values if value is not None))
         kept = [value for value in found if not any(other != value and self.closure[other] >> value & 1 for other in found)]
         if len(kept) < 2:
@@ -78,7 +78,7 @@ class Recorder:
         return self.joins[key]
 
     def parameter(self, tensor: Any) -> int | None:
-        """The node of a parameter, added when it is first read; None for any other tensor."""
+        """Node id of a parameter, created at its first read; None for any other tensor."""
         name = self.names.get(id(tensor))
         if name is None:
             return None
@@ -88,7 +88,7 @@ class Recorder:
         return self.parameter_nodes[name]
 
     def value_of(self, tensor: Any) -> Value:
-        """The value of a tensor, whether or not a gradient flows to it."""
+        """Value of a tensor, including in-place writes to its storage, whether or not it needs a gradient."""
         parameter = self.parameter(tensor)
         if parameter is not None:
             return parameter
@@ -97,7 +97,7 @@ class Recorder:
         return self.join([value, *written], "add", tuple(tensor.shape)) if written else value
 
     def used(self, tensor: Any) -> Value:
-        """The value of a tensor as an operand; None if no gradient flows to it."""
+        """Value of a tensor as an operand; None if no gradient flows to it (a constant)."""
         value = self.value_of(tensor)
         if value is None or not self.torch.is_grad_enabled():
             return value
@@ -108,7 +108,7 @@ class Recorder:
         return value
 
     def wake(self, value: int) -> None:
-        """Give gradients to what a custom autograd function ran without them."""
+        """Mark ``value`` and its quiet ancestors as differentiable, for a custom autograd function."""
         waiting = [value]
         while waiting:
             node = self.nodes[waiting.pop()]
@@ -117,25 +117,25 @@ class Recorder:
                 waiting += [operand for operand in node.operands if operand is not None]
 
     def data(self, tensors: Any) -> tuple[str, ...]:
-        """The names of the inputs that ``tensors`` were computed from."""
+        """Names of the inputs that ``tensors`` were computed from."""
         return tuple(dict.fromkeys(name for tensor in tensors for name in self.inputs.get(id(tensor), ())))
 
     def remember(self, tensor: Any, value: Value, data: tuple[str, ...]) -> None:
-        """Remember the value of a tensor, and the inputs that it was computed from."""
+        """Store a tensor's value and the names of the inputs it was computed from."""
         self.kept.append(tensor)
         self.values[id(tensor)] = value
         if data:
             self.inputs[id(tensor)] = data
 
     def input(self, name: str, tensor: Any) -> None:
-        """Add an argument of the module; one of whole numbers is a constant."""
+        """Add a node for a module argument; an integer tensor counts as a constant."""
         node = self.node("input", (), path=name, shapes=(tuple(tensor.shape),), word=str(tensor.dtype).rpartition(".")[2])
         self.remember(tensor, node.id if tensor.is_floating_point() or tensor.is_complex() else None, (name,))
 
     # operators
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any, mutates: bool) -> None:
-        """Record a call of an operator and what it returned."""
+        """Record an operator call and the values of its results."""
         tensors = [tensor for _, tensor in named_tensors((args, kwargs), "")]
         results = list(tensors_in(out))
         if not results:
@@ -147,7 +147,7 @@ class Recorder:
             keep(tensor, value, data)
 
     def result(self, name: str, args: tuple[Any, ...], tensors: Sequence[Any], shape: tuple[int, ...]) -> Value:
-        """The value of a call: a contraction, a look-up in a table with gradients, or a join of what it reads."""
+        """Value of an operator call: a contraction, a differentiable lookup, or a join of its operands."""
         contraction = contraction_of(name, args, shape)
         if contraction is not None:
             return self.contraction(name, contraction, shape)
@@ -159,7 +159,7 @@ class Recorder:
         return self.join(values, word, shape)
 
     def contraction(self, name: str, found: Contraction, shape: tuple[int, ...]) -> int:
-        """The node of a contraction."""
+        """Add a node for a contraction, and return its id."""
         shapes = (*(tuple(one.shape) for one in found.tensors), shape)
         values = tuple(self.used(tensor) for tensor in found.tensors)
         data = tuple(self.data([tensor]) for tensor in found.tensors[:2])
@@ -167,7 +167,7 @@ class Recorder:
         return self.node(found.kind, values, **fields, quiet=not self.torch.is_grad_enabled()).id
 
     def write(self, tensor: Any, value: Value, data: tuple[str, ...]) -> None:
-        """Remember a value written in place: whatever shares the storage depends on it from now on."""
+        """Store a value written in place: every tensor on the same storage depends on it from now on."""
         if id(tensor) not in self.values and self.parameter(tensor) is None:
             self.remember(tensor, None, data)
         known = self.written.setdefault(storage_of(tensor), [])
@@ -178,12 +178,12 @@ class Recorder:
 
 
 def storage_of(tensor: Any) -> int:
-    """The identity of a tensor's storage."""
+    """Address that identifies a tensor's storage."""
     return int(tensor.untyped_storage()._cdata)
 
 
 def named_tensors(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """The tensors of an argument with their names: a place in a list or mapping follows a dot."""
+    """Tensors of a nested argument with dotted names, such as ``past.0.key``."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from named_tensors(item, f"{name}.{key}" if name else str(key))
@@ -195,7 +195,7 @@ def named_tensors(value: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def contraction_of(name: str, args: Sequence[Any], shape: tuple[int, ...]) -> Contraction | None:
-    """The contraction of a call with a result of this shape; None for any other operator."""
+    """Contraction that an operator call with a result of ``shape`` performs; None for other operators."""
     if name in PRODUCTS:
         added = PRODUCTS[name]
         return product(*args[added : added + 2], *args[:added])
@@ -208,13 +208,13 @@ def contraction_of(name: str, args: Sequence[Any], shape: tuple[int, ...]) -> Co
 
 
 def product(left: Any, right: Any, *added: Any) -> Contraction:
-    """A product of matrices, or of batches of them."""
+    """Contraction of a matrix product, batched or not."""
     batch = left.shape[0] if left.dim() == 3 else 1
     return Contraction("matmul", (left, right, *added), (batch, left.shape[-2], left.shape[-1], right.shape[-1]))
 
 
 def convolution(args: Sequence[Any], shape: tuple[int, ...]) -> Contraction:
-    """A convolution of any rank, transposed or not."""
+    """Contraction of a convolution of any rank, transposed or not."""
     value, kernel, bias, stride, padding, dilation, transposed, extra, groups = args[:9]
     places = value.shape[2:] if transposed else shape[2:]
     sizes = (value.shape[0], kernel.shape[0], kernel.shape[1], *kernel.shape[2:], *places)
@@ -228,5 +228,5 @@ def convolution(args: Sequence[Any], shape: tuple[int, ...]) -> Contraction:
 
 
 def per_axis(values: Sequence[int], rank: int) -> tuple[int, ...]:
-    """An option of a convolution for every axis; a single number holds for all."""
+    """Convolution option with one number per axis; a single number is repeated."""
     return tuple(values) * rank if len(values) == 1 else tuple(values)

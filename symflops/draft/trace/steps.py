@@ -1,4 +1,4 @@
-"""The plan of a module: steps, loops over module lists, branches within loops, references between them, and queries on all."""
+"""The plan of a module: steps, loops over module lists, branches in loops, references, and queries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """An operand: a step's value, a value carried into an iteration, a parameter or input by name, or a constant."""
+    """Reference to an operand: a step, a loop-carried value, a named parameter or input, or a constant."""
 
     kind: str
     id: int = -1
@@ -36,11 +36,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Items of a module list with equal bodies: the steps of the first item, and the number of items.
+    """A loop over module-list items with equal bodies: the first item's steps, and the number of items.
 
-    ``carried`` are the loop-carried values as pairs: what the first item reads, and the step of the body whose value every
-    later item reads in its place. ``others`` are further lists whose modules of the same index run in the body. A ``shared``
-    loop runs the same modules in every iteration.
+    ``carried`` are the loop-carried values as pairs: the first item's operand, and the body's step whose value replaces it
+    in every later item. ``others`` are further lists whose modules of the same index run in the body. A ``shared`` loop runs
+    the same modules in every iteration.
     """
 
     prefix: str
@@ -62,9 +62,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A part of a loop's body in which items differ: the steps of each case, and the case ``chosen`` by each item.
+    """A part of a loop's body that differs by item: the steps of each case, and each item's case.
 
-    ``items`` has an example for each case: the index of the item whose paths the case's steps have.
+    ``items`` has the index of one example item per case: the steps of the case have that item's paths.
     """
 
     cases: tuple[tuple[Any, ...], ...]
@@ -75,9 +75,9 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A module as steps and loops: its outputs, shapes of its parameters and inputs, and dtypes (``words``) of its inputs.
+    """A module as steps and loops, its outputs, parameter and input shapes, and input dtypes (``words``).
 
-    ``tied`` are the further names of parameters that have several, each with the first one.
+    ``tied`` maps each alias of a shared parameter to its first name.
     """
 
     entries: tuple[Any, ...]
@@ -89,7 +89,7 @@ class Plan:
 
 
 def walk(entries: Iterable[Any], at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """Every entry with its place, and after a loop or a branch the entries inside."""
+    """Walk all entries depth-first, nested ones after their loop or branch, each with its position."""
     for place, one in enumerate(entries):
         yield (*at, place), one
         if isinstance(one, Loop):
@@ -100,12 +100,12 @@ def walk(entries: Iterable[Any], at: tuple[int, ...] = ()) -> Iterator[tuple[tup
 
 
 def steps_in(entries: Iterable[Any]) -> list[Step]:
-    """All steps, those in loops and branches too."""
+    """All steps, including those nested in loops and branches."""
     return [one for _, one in walk(entries) if isinstance(one, Step)]
 
 
 def operands_of(entry: Any) -> Iterable[Ref]:
-    """What one entry reads, without the entries inside."""
+    """Operands of one entry itself, without those of nested entries."""
     if isinstance(entry, Loop):
         return [init for init, _ in entry.carried]
     if isinstance(entry, Branch):
@@ -114,12 +114,12 @@ def operands_of(entry: Any) -> Iterable[Ref]:
 
 
 def refs_of(entries: Iterable[Any]) -> list[Ref]:
-    """Everything that entries read."""
+    """Operands of all entries, including nested ones."""
     return [ref for _, one in walk(entries) for ref in operands_of(one)]
 
 
 def readers_of(entries: Sequence[Any], later: Sequence[Ref]) -> dict[int, list[int]]:
-    """For each value the steps that read it; -1 stands for a loop, a branch, or what comes later."""
+    """Ids of the steps that read each value; -1 stands for a loop, a branch, or a reader in ``later``."""
     found: dict[int, list[int]] = {}
     for entry in entries:
         for ref in dict.fromkeys(refs_of([entry])):
@@ -130,18 +130,18 @@ def readers_of(entries: Sequence[Any], later: Sequence[Ref]) -> dict[int, list[i
 
 
 def values_in(entries: Sequence[Any]) -> set[int]:
-    """The values that entries make."""
+    """Ids of the values that entries produce: steps and choices."""
     chosen = {choice.id for entry in entries if isinstance(entry, Branch) for choice in entry.choices}
     return chosen | {step.id for step in steps_in(entries)}
 
 
 def parameters_of(step: Step) -> tuple[str, ...]:
-    """The parameters that a step reads."""
+    """Names of the parameters that a step reads."""
     return (*step.parameters, *(ref.name for ref in step.operands if ref.kind == "parameter"))
 
 
 def names_read(entries: Iterable[Any]) -> Iterator[str]:
-    """The names of the parameters that steps read, for every item of a loop."""
+    """Names of the parameters that entries read, with loops expanded to all items."""
     for entry in entries:
         if isinstance(entry, Step):
             yield from parameters_of(entry)
@@ -150,7 +150,7 @@ def names_read(entries: Iterable[Any]) -> Iterator[str]:
 
 
 def names_in_loop(part: Any, loop: Loop) -> Iterator[str]:
-    """The names of the parameters that one part of a loop's body reads, for every item that has it."""
+    """Names of the parameters that one part of a loop's body reads, in every item that executes it."""
     if isinstance(part, Branch):
         for number, (case, item) in enumerate(zip(part.cases, part.items, strict=True)):
             places = [loop.start + place for place, one in enumerate(part.chosen) if one == number]
@@ -161,7 +161,7 @@ def names_in_loop(part: Any, loop: Loop) -> Iterator[str]:
 
 
 def of_items(names: list[str], loop: Loop, item: int, places: Sequence[int]) -> Iterator[str]:
-    """Names of parameters of one item of a loop, then those of the items at ``places``."""
+    """``names`` of one loop item's parameters, followed by their counterparts in the items at ``places``."""
     yield from names
     for prefix in (loop.prefix, *loop.others):
         first = f"{prefix}.{item}."

@@ -1,4 +1,4 @@
-"""The subject of a draft as plain data: a class, the config that builds it, and the arguments of a call."""
+"""The subject of a draft as plain data: a class, its config, and the arguments of a call."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from symflops.verify.tensors import described, needed
 class Subject:
     """A module class with a config and arguments.
 
-    ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: ...}`` one with values. ``measured`` are known FLOPs of the
-    forward and the backward pass of full training: they replace a run that this device cannot do.
+    ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: ...}`` one with values. ``measured`` are known forward and
+    backward FLOPs of full training: they replace a run that this device cannot do.
     """
 
     reference: str
@@ -33,7 +33,7 @@ class Subject:
 
     @property
     def package(self) -> str:
-        """The module, or the file, of the class."""
+        """Python module or file that defines the class."""
         return self.reference.partition(":")[0]
 
     @property
@@ -55,12 +55,12 @@ class Subject:
             return built(kind, given).eval()
 
     def arguments(self) -> dict[str, Any]:
-        """Make the arguments of a call."""
+        """Build the call arguments from their descriptions."""
         return {name: argument(value, self.device) for name, value in self.inputs.items()}
 
 
 def argument(value: Any, device: str) -> Any:
-    """Make an argument from its description, with tensors in mappings and lists too; ``int64(ones)`` is a mask of ones."""
+    """Build a call argument from its (nested) description; dtype ``int64(ones)`` makes a mask of ones."""
     if isinstance(value, Mapping) and "shape" in value:
         torch = needed("torch")
         dtype, _, filled = str(value.get("dtype", "float32")).partition("(")
@@ -77,7 +77,7 @@ def argument(value: Any, device: str) -> Any:
 
 
 def full_config(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The complete config of a built module, with the defaults that its class fills in."""
+    """Complete config of a built module, including the defaults that its class fills in."""
     config: Any = getattr(model, "config", None)
     if hasattr(config, "to_dict"):
         return {**dict(given), **config.to_dict()}
@@ -85,15 +85,15 @@ def full_config(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed(kind: Any, config: Mapping[str, Any]) -> dict[str, Any]:
-    """A config with the defaults of a class that has no config object, and so does not fill them in itself."""
+    """``config`` plus the signature defaults of a class without a config object."""
     return {**({} if config_class_of(kind) else signature_of(kind)), **config}
 
 
 def summed(output: Any) -> list[Any]:
-    """The tensors that the loss sums: every one that a module returns, in mappings, lists and dataclasses too.
+    """Tensors that the loss sums: all that a module returns, nested ones included.
 
     Raises:
-        SymflopsError: it returns none.
+        SymflopsError: The module returns no tensor.
     """
     found = list(returned(output))
     if not found:
@@ -102,7 +102,7 @@ def summed(output: Any) -> list[Any]:
 
 
 def returned(output: Any) -> Iterator[Any]:
-    """The tensors of an output. Those within other objects, such as a cache of keys and values, are no results."""
+    """Tensors of a module's output; those inside other objects, such as a key-value cache, are skipped."""
     if isinstance(output, needed("torch").Tensor):
         yield output
     elif isinstance(output, Mapping):

@@ -1,8 +1,8 @@
-"""Records a run of a module as a graph of contractions, with what autograd would do at each of them.
+"""Records a run of a module as a graph of contractions, with the edges that carry gradients.
 
 The module runs on the meta device under a dispatch mode, so any Python is fine. Tensors are known by identity and by the
-storage that they view. What lies between contractions is reduced at once: a value that depends on one other value is that
-value, and one that depends on several is a *join* of them. Only edges that carry a gradient count; a constant is no value.
+storage that they view. Operators between contractions are reduced at once: a value that depends on one other value is that
+value, and one that depends on several is a *join*. Only edges that carry a gradient count; a constant is no value.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from symflops.verify.tensors import needed
 
 
 def taped(subject: Subject) -> tuple[Any, dict[str, Any], Tape]:
-    """Build a subject and run it: the module, its arguments, and the tape."""
+    """Build and run a subject; returns the module, its arguments, and the tape."""
     model, arguments = subject.build(), subject.arguments()
     needed("torch").manual_seed(0)
     return model, arguments, record(model, arguments, summed)
 
 
 def record(model: Any, arguments: Mapping[str, Any], summed: Callable[[Any], list[Any]]) -> Tape:
-    """Run a module on its arguments, and reduce what it did.
+    """Run a module on its arguments and return the tape.
 
     Args:
         model: The module.
-        arguments: The arguments of the call, by name. Floating-point ones require a gradient while the module runs: what
-            depends on them alone would look like a constant otherwise.
+        arguments: The arguments of the call, by name. Floating-point ones require a gradient during the run; otherwise
+            values that depend on them alone would look like constants.
         summed: Picks the tensors of the output that the loss sums.
     """
     every = dict(model.named_parameters(remove_duplicate=False))
@@ -59,7 +59,7 @@ def record(model: Any, arguments: Mapping[str, Any], summed: Callable[[Any], lis
 
 @contextmanager
 def requiring_gradients(tensors: Sequence[Any]) -> Iterator[None]:
-    """Let tensors require a gradient meanwhile."""
+    """Context in which ``tensors`` require a gradient."""
     try:
         for tensor in tensors:
             tensor.requires_grad_(True)
@@ -70,7 +70,7 @@ def requiring_gradients(tensors: Sequence[Any]) -> Iterator[None]:
 
 
 def recording(recorder: Recorder) -> Any:
-    """A dispatch mode that runs every operator and records it."""
+    """Dispatch mode that executes every operator and records it in ``recorder``."""
 
     def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         out = func(*args, **kwargs)
@@ -83,11 +83,11 @@ def recording(recorder: Recorder) -> Any:
 
 @contextmanager
 def answering() -> Iterator[set[tuple[str, str]]]:
-    """Answer what a module asks of the meta device, which knows no values; yields which operators asked, on which device.
+    """Context that guesses tensor values on the meta device; yields the (operator, device) pairs that ask.
 
-    A truth value is true: a module asks for one in checks (are these positions in order, is this mask full), whose usual case
-    is the true one. For the same reason no element of a tensor is zero. A type to cast to does not matter. These are guesses:
-    a proof on real values must confirm them.
+    A truth value is true: modules ask for one in checks (are these positions in order, is this mask full), which usually
+    hold. For the same reason no element of a tensor is zero. Autocast is ignored. A proof on real values must confirm these
+    guesses.
     """
     torch = needed("torch")
     settings = needed("torch.fx.experimental._config")
@@ -107,12 +107,12 @@ def answering() -> Iterator[set[tuple[str, str]]]:
 
 
 def devices_asked(func: Any, args: tuple[Any, ...]) -> set[str]:
-    """The devices of the tensors whose values decide the shape or the answer of an operator."""
+    """Devices of the tensors whose values determine an operator's output shape or result; often empty."""
     tags = needed("torch").Tag
     if tags.dynamic_output_shape not in func.tags and tags.data_dependent_output not in func.tags:
         return set()
     chosen: Any = args
-    if len(args) > 1 and isinstance(args[1], (list, tuple)):  # of an index by several tensors, the masks
+    if len(args) > 1 and isinstance(args[1], (list, tuple)):  # indexing by several tensors: only masks matter
         masks = needed("torch").bool, needed("torch").uint8
         chosen = [one for one in args[1] if getattr(one, "dtype", None) in masks]
     return {str(tensor.device.type) for _, tensor in named_tensors(chosen, "")}

@@ -1,4 +1,4 @@
-"""Variations: which numbers of a config and its inputs move, alone or together, and random states of them.
+"""Finds which numbers of a config and its inputs can be varied, alone or jointly; draws random states.
 
-Works on plain data and a trial that it is given; runs no torch itself. Building and running a state belongs to ``sample``.
+Works on plain data and a given trial function; runs no torch itself. Building and running a state belongs to ``sample``.
 """

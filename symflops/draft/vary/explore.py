@@ -1,4 +1,4 @@
-"""Explores which slots of a subject move, alone or with others: the module runs, and its signature changes."""
+"""Finds which slots can be varied, alone or with others: the module runs, and its signature changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Outcome = Literal["moves", "inert", "stuck", "shrinks", "limited"]
 
 
 def candidates(value: int) -> list[int]:
-    """Other values of a number, the likeliest to be accepted first."""
+    """Values to try in place of ``value``, the likeliest to be accepted first."""
     if value >= WIDE and value % 2 == 0:
         return [value * 2, value + 2, value + 1, value // 2, value + 8]
     return [value + 1, value * 2, value - 1, value + 2] if value > 1 else [value + 1, value + 3]
@@ -23,15 +23,15 @@ def candidates(value: int) -> list[int]:
 
 @dataclass
 class Explorer:
-    """Moves slots of a subject.
+    """Finds variables: tries other values of each slot, alone and tied to others.
 
     Attributes:
-        trial: Runs the module in a state; its signature, or None if the module does not accept the state.
-        slots: The numbers of the subject.
+        trial: Runs the module in a state; returns its signature, or None if the module rejects the state.
+        slots: All slots of the subject.
         base: The signature of the subject as given.
         late: Whether time is up.
-        tell: Shows progress.
-        moves: Where the findings are added; its ``filled`` slots move alone or not at all.
+        tell: Receives progress messages.
+        moves: Receives the findings; its ``filled`` slots are varied alone or not at all.
     """
 
     trial: Trial
@@ -43,7 +43,7 @@ class Explorer:
     idle: set[Slot] = field(default_factory=set)
 
     def run(self) -> None:
-        """Move the number of items, then each slot alone, then with others those that do not move alone."""
+        """Vary the batch size, then each slot alone, then the remaining slots together with others."""
         waiting = [slot for slot in self.slots if slot.kind != "length"]
         items = self.items([slot for slot in waiting if slot.first])
         waiting = [slot for slot in waiting if slot not in items]
@@ -59,7 +59,7 @@ class Explorer:
         self.double()
 
     def items(self, firsts: Sequence[Slot]) -> list[Slot]:
-        """Move the first dimensions that have one value, the number of items; empty if they do not move together."""
+        """Vary the batch size: all first dimensions of one value; returns these slots, empty on failure."""
         batch = [slot for slot in firsts if slot.value == firsts[0].value]
         rest = tuple((slot, 1) for slot in firsts if slot not in batch)
         for along in ((), rest) if firsts else ():
@@ -70,10 +70,10 @@ class Explorer:
         return []
 
     def attempt(self, variable: Variable, values: Sequence[int], rounds: bool = False) -> Outcome:
-        """Move a variable to some values.
+        """Try ``values`` of a variable, and classify how the module reacts.
 
-        A dimension that ``shrinks`` moves downwards only. A number that is ``limited`` by another one takes only values whose
-        effect rounding may hide. The next multiple of a number that ``rounds`` others up may be that of its double as well.
+        A dimension that ``shrinks`` accepts only smaller values. A number that is ``limited`` by another one accepts only
+        values whose effect rounding may hide. If a number ``rounds`` others up, its double may give the same multiple.
         """
         shrinks = False
         most, lead = 0, variable.lead
@@ -95,19 +95,19 @@ class Explorer:
         return "limited" if most < lead.value * 2 else "inert"
 
     def signature(self, variable: Variable, value: int) -> Any:
-        """The signature with another value of a lead; None if the module does not accept it, or time is up."""
+        """Signature with another value of the lead; None if the module rejects it or time is up."""
         state = moved({}, [(variable, value)])
         return None if state is None or self.late() else self.trial(state)
 
     def grown(self, lead: Slot, value: int) -> bool:
-        """Remember a value that does other work, a larger one rather than a smaller; whether it shows that the lead moves."""
+        """Store a value that changes the signature, preferring larger ones; returns whether the lead can vary."""
         moves = value > lead.value or lead.kind != "dimension"
         if moves or lead not in self.moves.steps:
             self.moves.steps[lead] = value
         return moves
 
     def double(self) -> None:
-        """Tie a number that cannot be doubled alone to an equal one with which it can, as heads to those of keys."""
+        """Tie a number that cannot be doubled alone to an equal one, such as heads to key-value heads."""
         for place, variable in enumerate(self.moves.variables):
             slot, doubled = variable.lead, variable.lead.value * 2
             if len(variable.slots) > 1 or not slot.of_config or slot.value < 2 or slot in self.moves.filled or self.late():
@@ -123,10 +123,10 @@ class Explorer:
                     break
 
     def tie(self, coupled: Mapping[Slot, Outcome]) -> None:
-        """Move what does not move alone with one other, then with several."""
+        """Vary each slot that cannot be varied alone together with one other slot, then with several."""
         done: set[Slot] = set()
         covered: set[Slot] = set()
-        for slot in sorted(coupled, key=lambda one: one.of_run):  # tokens of a picture follow its sides
+        for slot in sorted(coupled, key=lambda one: one.of_run):  # runs last: image tokens depend on image sides
             if slot in done or slot in self.moves.filled or self.late():
                 continue
             self.tell(f"moving {slot.label} with others")
@@ -145,13 +145,13 @@ class Explorer:
         self.sort([slot for slot in coupled if slot not in covered and slot not in self.moves.filled], coupled, covered)
 
     def sort(self, free: Sequence[Slot], coupled: Mapping[Slot, Outcome], covered: set[Slot]) -> None:
-        """Sort what does not move with others either: a field that is limited changes nothing, anything else is stuck."""
+        """File slots that cannot be varied with others either: limited fields as inert, the rest as stuck."""
         limited = [slot for slot in free if coupled[slot] == "limited" and slot.kind != "dimension"]
         self.moves.stuck += [slot for slot in free if slot not in limited]
         self.moves.inert = [slot for slot in (*self.moves.inert, *limited) if slot not in covered or slot in self.idle]
 
     def tied(self, slot: Slot, coupled: Mapping[Slot, Outcome]) -> Variable | None:
-        """A variable in which a slot moves that does not move alone."""
+        """First variable in which ``slot`` can be varied together with others; None if there is none."""
         for option in options(slot, list(coupled), self.slots, self.moves):
             if self.late():
                 return None
@@ -163,13 +163,13 @@ class Explorer:
         return None
 
     def matters(self, option: Variable, slot: Slot) -> bool:
-        """Whether an option does other work because of a slot, not of its other slots alone."""
+        """Whether ``slot`` contributes to the change of signature, beyond the option's other slots."""
         state = moved({}, [(option, self.moves.steps[option.lead])])
         return state is not None and self.trial({one: size for one, size in state.items() if one != slot}) != self.trial(state)
 
 
 def option_values(option: Variable) -> list[int]:
-    """The values at which to try an option."""
+    """Values of the lead at which to try an option."""
     lead = option.lead.value
     if option.along:
         return [lead * 2, *(lead // part for part in (2, 3) if lead % part == 0 and lead > part)]
@@ -177,6 +177,6 @@ def option_values(option: Variable) -> list[int]:
 
 
 def movable_slots(found: Variable) -> list[Slot]:
-    """The slots that need not move otherwise: all but the sides of pictures that a patch divides."""
+    """Slots that a variable settles: all except image sides that its patch size divides."""
     lead = found.lead
     return [slot for slot in found.slots if not lead.of_config or slot.of_config or slot.value == lead.value]

@@ -1,7 +1,7 @@
-"""Numbers that may move in arguments with values: tokens with pictures among them, and sides of pictures.
+"""Numbers that can be varied in arguments given by value: runs of image tokens, and image sides.
 
-Equal tokens in a row are a *run*, whose length may change. Other arguments of as many tokens, and their masks, change with it
-at the same place. A tensor with few numbers in a row has one number per column. The number of rows may change.
+Equal consecutive tokens are a *run*, whose length may change. Other arguments of the same length, and their masks, change
+with it at the same position. A tensor with short rows has one number per column. The number of rows may change.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ RUN, COLUMN, ROWS = "run", "column", "rows"
 
 
 def described(inputs: Mapping[str, Any]) -> dict[str, list[list[int]]]:
-    """The arguments that are equal rows of whole numbers."""
+    """Rows of the arguments given by value whose rows are equal lists of integers, by name."""
     values = {name: value["value"] for name, value in inputs.items() if isinstance(value, Mapping) and "value" in value}
     return {name: [list(row) for row in rows] for name, rows in values.items() if are_equal_rows(rows)}
 
 
 def tokens_in(inputs: Mapping[str, Any], name: str) -> int | None:
-    """The number of tokens in a row of an argument, which has values or a shape; None if it has neither."""
+    """Row length of an argument given by value or shape; None if it has neither."""
     rows, value = described(inputs).get(name), inputs.get(name)
     shape: list[int] = value.get("shape", []) if isinstance(value, Mapping) else []
     return len(rows[0]) if rows else shape[1] if len(shape) > 1 else None
 
 
 def are_equal_rows(value: Any) -> bool:
-    """Whether a value is equal rows of whole numbers."""
+    """Whether a value is a list of equal, nonempty rows of integers."""
     if not value or not isinstance(value, (list, tuple)) or not all(isinstance(row, (list, tuple)) and row for row in value):
         return False
     return all(list(row) == list(value[0]) for row in value) and all(isinstance(item, int) for item in value[0])
 
 
 def numbers_in(inputs: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], int]]:
-    """A key and a value for each number that may move in arguments with values."""
+    """Key and value of each number that can be varied in arguments given by value."""
     seen: set[int] = set()
     for name, rows in described(inputs).items():
         row = rows[0]
@@ -48,7 +48,7 @@ def numbers_in(inputs: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int]
 
 
 def runs(row: list[int]) -> Iterator[tuple[int, int]]:
-    """The start and the length of each run of equal numbers."""
+    """Start and length of each run of equal numbers."""
     start = 0
     for place in range(1, len(row) + 1):
         if place == len(row) or row[place] != row[start]:
@@ -57,7 +57,7 @@ def runs(row: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def follows(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> bool:
-    """Whether a dimension is the number of tokens of an argument with values, as that of a mask."""
+    """Whether a dimension equals the row length of an argument given by value, as in a mask."""
     value = inputs.get(key[0])
     if key[1:] != ("shape", 1) or not isinstance(value, Mapping) or len(value.get("shape", ())) != 2:
         return False
@@ -66,7 +66,7 @@ def follows(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> bool:
 
 
 def changed(inputs: dict[str, Any], state: Mapping[tuple[Any, ...], int]) -> None:
-    """Write numbers into arguments with values, by their keys."""
+    """Write new numbers into arguments given by value, in place, by key."""
     tokens = described(inputs)
     for (name, kind, place), number in sorted(state.items(), key=lambda one: (one[0][1] == ROWS, -int(one[0][2]))):
         if kind == COLUMN:
@@ -81,7 +81,7 @@ def changed(inputs: dict[str, Any], state: Mapping[tuple[Any, ...], int]) -> Non
 
 
 def stretch(inputs: dict[str, Any], tokens: dict[str, list[list[int]]], name: str, start: int, number: int) -> None:
-    """Change the length of a run, in all arguments of as many tokens."""
+    """Resize a run to ``number`` tokens, in place, in all arguments and masks of the same length."""
     before = len(tokens[name][0])
     length = next(length for first, length in runs(tokens[name][0]) if first == start)
     now = {**inputs, **{other: {"value": rows} for other, rows in tokens.items()}}
@@ -96,5 +96,5 @@ def stretch(inputs: dict[str, Any], tokens: dict[str, list[list[int]]], name: st
 
 
 def number_at(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> int | None:
-    """The number of an argument with values at a key; None if there is none."""
+    """Number at a key of an argument given by value; None if it does not exist."""
     return next((value for other, value in numbers_in(inputs) if other == key), None)

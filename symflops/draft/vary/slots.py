@@ -1,4 +1,4 @@
-"""Slots, the numbers of a config and of inputs that may move: reads them, and writes others in their place."""
+"""Slots, the numbers of a config and its inputs that may be varied: lists them, and writes new values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Key = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One number of a subject: its place (``config`` or ``inputs``, then keys), and its value as given.
+    """One number of a subject: its location (``config`` or ``inputs``, then keys), and its given value.
 
     ``kind`` is ``number``, ``dimension`` (of a tensor among the inputs), or ``length`` (of a list of the config).
     """
@@ -27,7 +27,7 @@ class Slot:
 
     @property
     def label(self) -> str:
-        """The slot as people write it: ``text_config.hidden_size``, ``hidden_states[1]``."""
+        """Readable path, such as ``text_config.hidden_size`` or ``hidden_states[1]``."""
         shown = [part for part in self.key if part != "shape" and (part,) not in OF_VALUES]
         text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in shown).lstrip(".")
         if self.key[-2:-1] == (RUN,):
@@ -36,48 +36,48 @@ class Slot:
 
     @property
     def of_config(self) -> bool:
-        """Whether it is in the config."""
+        """Whether the slot belongs to the config, not to the inputs."""
         return self.side == "config"
 
     @property
     def of_list(self) -> bool:
-        """Whether it is an item of a list, or a dimension."""
+        """Whether the slot is an item of a list, or a dimension."""
         return isinstance(self.key[-1], int)
 
     @property
     def of_run(self) -> bool:
-        """Whether it is the length of a run of tokens."""
+        """Whether the slot is the length of a run of tokens."""
         return not self.of_config and self.key[1:2] == (RUN,)
 
     @property
     def first(self) -> bool:
-        """Whether it is the first dimension of a tensor."""
+        """Whether the slot is the first dimension of a tensor."""
         return self.kind == "dimension" and self.key[-1] == 0
 
     @property
     def axis(self) -> bool:
-        """Whether it is another dimension of a tensor."""
+        """Whether the slot is a dimension of a tensor other than the first."""
         return self.kind == "dimension" and self.key[-1] != 0
 
     def within(self, state: Mapping[Slot, int]) -> int:
-        """Its value in a state."""
+        """Value of the slot in a state; the given value if the state does not change it."""
         return state.get(self, self.value)
 
 
 def is_whole(value: Any) -> TypeGuard[int]:
-    """Whether a value is a whole number, and no truth value."""
+    """Whether a value is an integer and not a boolean."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def slots_of(config: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Slot]:
-    """All numbers of a subject: those of the config, then those of the inputs."""
+    """All slots of a config, followed by those of the inputs."""
     valued = [Slot("inputs", key, value, "dimension") for key, value in numbers_in(inputs)]
     shaped = [slot for slot in numbers("inputs", (), inputs) if not follows(inputs, slot.key)]
     return [*numbers("config", (), config), *valued, *shaped]
 
 
 def numbers(side: str, key: Key, value: Any) -> Iterator[Slot]:
-    """The whole numbers within plain data, the lengths of lists of a config, and the dimensions of described tensors."""
+    """Slots in nested data: integers, lengths of config lists, and dimensions of described tensors."""
     if side == "inputs" and isinstance(value, Mapping) and not value.keys().isdisjoint(("shape", "value")):
         sizes = enumerate(value.get("shape", ()))
         yield from (Slot(side, (*key, "shape", place), size, "dimension") for place, size in sizes)
@@ -94,7 +94,7 @@ def numbers(side: str, key: Key, value: Any) -> Iterator[Slot]:
 def applied(
     config: Mapping[str, Any], inputs: Mapping[str, Any], state: Mapping[Slot, int]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Copies of a config and of inputs in which slots have other values."""
+    """Copies of a config and its inputs with the values of ``state``."""
     sides = {"config": copy.deepcopy(dict(config)), "inputs": copy.deepcopy(dict(inputs))}
     moved = {slot: value for slot, value in state.items() if value != slot.value}
     changed(sides["inputs"], {slot.key: value for slot, value in moved.items() if slot.key[-2:-1] in OF_VALUES})
@@ -105,7 +105,7 @@ def applied(
 
 
 def put(data: Any, slot: Slot, value: int) -> None:
-    """Write one slot; an item that a list no longer has is not written."""
+    """Write one slot's value in place; skipped if its list has become too short."""
     *way, last = slot.key
     for key in way:
         if lacking(data, key):
@@ -122,12 +122,12 @@ def put(data: Any, slot: Slot, value: int) -> None:
 
 
 def lacking(data: Any, key: Any) -> bool:
-    """Whether data is a list without an item at a place."""
+    """Whether ``data`` is a list that is too short to have index ``key``."""
     return isinstance(data, (list, tuple)) and isinstance(key, int) and key >= len(data)
 
 
 def stretched(items: Sequence[Any], length: int) -> list[Any]:
-    """A list of another length: it goes on with its period, else with its last item, and shrinks at the end."""
+    """Resize a list: extend it by its period, else by its last item, or cut its end."""
     found = list(items)
     period = next((size for size in range(1, len(found)) if all(a == b for a, b in zip(found, found[size:], strict=False))), 1)
     while len(found) < length:

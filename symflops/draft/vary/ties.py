@@ -1,4 +1,4 @@
-"""Ways in which slots may move together: equal numbers, a side of a grid with its tokens, a patch with the sides it divides."""
+"""Candidate variables that tie a slot to others: equal numbers, grid side and tokens, patch and sides."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from symflops.draft.vary.slots import Key, Slot
 from symflops.draft.vary.variables import Moves, Variable
 
 MOST_OPTIONS = 80
-SMALL = 64  # the size of a patch, or a count, is below
+SMALL = 64  # patch sizes and counts are below
 
 
 @dataclass(frozen=True, slots=True)
 class Partners:
-    """A slot that does not move alone, and those that it may move with.
+    """A slot that cannot be varied alone, and the slots that it may be tied to.
 
-    ``coupled`` are all slots that do not move alone; ``others`` are the likely partners, in their order; ``lists`` are lengths.
+    ``coupled`` are all slots that cannot be varied alone; ``others`` the partners, likeliest first; ``lists`` list lengths.
     """
 
     slot: Slot
@@ -26,32 +26,31 @@ class Partners:
 
     @property
     def axes(self) -> list[Slot]:
-        """Dimensions of tensors but the first one."""
+        """Partners that are tensor dimensions other than the first."""
         return [other for other in self.others if other.axis]
 
     @property
     def unequal(self) -> list[Slot]:
-        """Slots of another value; none if the slot is 1, and none that is 1."""
+        """Partners of another value greater than 1; empty if the slot itself is 1."""
         return [other for other in self.others if other.value != self.slot.value and other.value > 1 and self.slot.value > 1]
 
     def multiples(self, slots: Sequence[Slot], power: int = 1) -> list[Slot]:
-        """Slots that the slot, or a power of it, divides."""
+        """Slots whose value is a multiple of this slot's value to the given power."""
         return [other for other in slots if other.value % self.slot.value**power == 0]
 
     def firsts(self, dims: Sequence[Slot]) -> list[tuple[Slot, int]]:
-        """The first dimensions of tensors, to move along in proportion."""
+        """First dimensions of tensors, each with power 1: they scale in proportion to the slot."""
         return [(other, 1) for other in dims if other.first]
 
     def equal(self, slots: Sequence[Slot]) -> tuple[Slot, ...]:
-        """Slots of the same value."""
+        """Slots with the same value as this slot."""
         return tuple(other for other in slots if other.value == self.slot.value)
 
 
 def options(slot: Slot, coupled: Sequence[Slot], slots: Sequence[Slot], moves: Moves) -> list[Variable]:
-    """Ways in which ``slot`` may move with others, the likeliest first; ``coupled`` are all slots that do not move alone.
+    """Candidate variables that contain ``slot``, likeliest first; ``coupled`` cannot be varied alone.
 
-    A dimension that changes nothing alone, such as one of a mask, may have to move along. A field of the config that changes
-    nothing need not.
+    Partners include inert dimensions, such as those of a mask, but no inert config fields.
     """
     if slot.value < 1:
         return []
@@ -68,7 +67,7 @@ def options(slot: Slot, coupled: Sequence[Slot], slots: Sequence[Slot], moves: M
 
 
 def alike(partners: Partners) -> Iterator[Variable]:
-    """With lists of as many items, and with numbers of the same value."""
+    """Tie the slot to lists of that length, and to numbers of the same value."""
     slot, lengths = partners.slot, partners.equal(partners.lists)
     if len(lengths) > 1:
         yield Variable(slot, (), lengths)
@@ -88,7 +87,7 @@ def alike(partners: Partners) -> Iterator[Variable]:
 
 
 def grids(partners: Partners) -> Iterator[Variable]:
-    """A side of a grid with all dimensions that count the tokens on it, and with equal sides."""
+    """Tie a grid's side to the dimensions that count the grid's tokens, with or without equal sides."""
     slot = partners.slot
     rows = [
         other for other in partners.others
@@ -104,7 +103,7 @@ def grids(partners: Partners) -> Iterator[Variable]:
 
 
 def patches(partners: Partners) -> Iterator[Variable]:
-    """A patch with the last sides of a tensor that it divides, with and without equal sides of other tensors."""
+    """Tie a patch size to the image sides that it divides, with or without equal sides of other tensors."""
     slot = partners.slot
     axes = [other for other in partners.axes if other.value > 1]
     if slot.kind != "number" or not slot.of_config or slot.value >= SMALL:
@@ -117,13 +116,13 @@ def patches(partners: Partners) -> Iterator[Variable]:
 
 
 def everywhere(axes: Sequence[Slot], sides: Sequence[Slot], tensor: Key) -> tuple[Slot, ...]:
-    """Sides of a tensor, and dimensions of other tensors that are equal to one of them."""
+    """Sides of a tensor, and the dimensions of other tensors that equal one of them."""
     values = {one.value for one in sides}
     return tuple(one for one in axes if one in sides or (one.value in values and one.key[:-1] != tensor))
 
 
 def axial(partners: Partners) -> Iterator[Variable]:
-    """With all dimensions of the same value on an axis, and a width."""
+    """Tie the slot to all equal dimensions on an axis, and to a width that is a multiple."""
     slot = partners.slot
     widths = [other for other in partners.others if other.of_config and other.value > slot.value]
     for beside in units(partners.equal(partners.axes)) if slot.value > 1 else []:
@@ -131,18 +130,18 @@ def axial(partners: Partners) -> Iterator[Variable]:
 
 
 def units(dims: Sequence[Slot]) -> list[tuple[Slot, ...]]:
-    """Dimensions of one value: those of one axis first, then all."""
+    """Groups of equal dimensions: per axis first, then over all axes."""
     by_axis = [tuple(one for one in dims if (one.value, one.key[-1]) == (dim.value, dim.key[-1])) for dim in dims]
     return list(dict.fromkeys((*by_axis, *by_value(dims))))
 
 
 def by_value(slots: Sequence[Slot]) -> list[tuple[Slot, ...]]:
-    """Slots in groups of one value."""
+    """Slots grouped by value."""
     return [tuple(one for one in slots if one.value == value) for value in dict.fromkeys(slot.value for slot in slots)]
 
 
 def shares(partners: Partners) -> Iterator[Variable]:
-    """All items of a list, as shares of a width, with that width."""
+    """Tie all items of a list together, and to a width that their sum divides."""
     slot = partners.slot
     fields = [other for other in partners.others if other.of_config]
     items = tuple(other for other in fields if other.key[:-1] == slot.key[:-1])
@@ -155,7 +154,7 @@ def shares(partners: Partners) -> Iterator[Variable]:
 
 
 def ratios(partners: Partners) -> Iterator[Variable]:
-    """With a number of another value, or with all fields of that value, in a fixed ratio."""
+    """Tie the slot in a fixed ratio to a number of another value, or to all fields of that value."""
     slot, unequal = partners.slot, partners.unequal
     multiples = partners.multiples(unequal)
     yield from (Variable(slot, (other,)) for other in multiples)
@@ -167,7 +166,7 @@ def ratios(partners: Partners) -> Iterator[Variable]:
 
 
 def differences(partners: Partners) -> Iterator[Variable]:
-    """With a number of another value at a fixed difference: an offset with its period, a count with a longer list."""
+    """Tie the slot at a fixed difference: an offset and its period, a count and a longer list."""
     slot = partners.slot
     yield from (Variable(slot, (), (other,)) for other in partners.unequal if other in partners.coupled)
     yield from (Variable(slot, (), (other,)) for other in partners.others if related(slot, other))
@@ -176,14 +175,14 @@ def differences(partners: Partners) -> Iterator[Variable]:
 
 
 def related(one: Slot, other: Slot) -> bool:
-    """Whether the names of two small numbers of a config differ in the last word alone, as those of a period and its offset."""
+    """Whether the names of two small config numbers differ only in the last word (period and offset)."""
     words = [str(slot.key[-1]).rpartition("_")[0] for slot in (one, other)]
     small = max(one.value, other.value) < 8
     return small and one.kind == other.kind == "number" and one.key[:-1] == other.key[:-1] and words[0] == words[1] != ""
 
 
 def pictures(partners: Partners) -> Iterator[Variable]:
-    """The tokens of a picture grow with its sides, or with their square; with the square of a patch they become fewer."""
+    """Tie an image's tokens to its sides, or their square, or to the inverse square of the patch size."""
     slot = partners.slot
     dims = [other for other in partners.coupled if other.kind == "dimension" and other.value > 1 and other != slot]
     squares = [(other, 2) for other in partners.multiples(dims, 2)]
@@ -199,7 +198,7 @@ def pictures(partners: Partners) -> Iterator[Variable]:
 
 
 def parts(partners: Partners) -> Iterator[Variable]:
-    """A whole with its parts in one list, which grow with it or shrink."""
+    """Tie a total to the items of a list, which grow or shrink with it."""
     slot, fields = partners.slot, [other for other in partners.coupled if other.of_config]
     if slot.of_list or not slot.of_config:
         return
@@ -212,7 +211,7 @@ def parts(partners: Partners) -> Iterator[Variable]:
 
 
 def everything(partners: Partners) -> Iterator[Variable]:
-    """With all coupled slots that it divides."""
+    """Tie the slot to all coupled slots that are multiples of it."""
     multiples = tuple(other for other in partners.multiples(partners.others) if other in partners.coupled)
     if partners.slot.value > 1 and len(multiples) > 1:
         yield Variable(partners.slot, multiples)

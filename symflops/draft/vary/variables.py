@@ -1,4 +1,4 @@
-"""Variables, slots that move together, and the states that they make: one variable moved, or many drawn at random."""
+"""Variables, which vary several slots together, and states: one variable changed, or many at random."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from random import Random
 from symflops.draft.vary.slots import Slot
 
 TURNS = 20
-WIDE = 8  # a number from here on may be a width, one below is rather a count
+WIDE = 8  # numbers from here on may be widths, smaller ones are usually counts
 State = dict[Slot, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Slots that move together: ``lead``, and others that keep their ratio to it, or their difference (``delta``).
+    """Slots varied together: ``lead``, and others at a fixed ``ratio`` to it or difference (``delta``).
 
-    What moves ``along`` is proportional to a power of the lead, and gets no name of its own.
+    Slots in ``along`` are proportional to a power of the lead, and get no symbol of their own.
     """
 
     lead: Slot
@@ -29,21 +29,21 @@ class Variable:
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """All slots."""
+        """All slots of the variable."""
         return (*self.named, *(slot for slot, _ in self.along))
 
     @property
     def named(self) -> tuple[Slot, ...]:
-        """The slots that a formula may name."""
+        """Slots that may get a symbol in formulas."""
         return (self.lead, *self.ratio, *self.delta)
 
 
 @dataclass(slots=True)
 class Moves:
-    """Which slots move: variables, ``inert`` slots that change nothing, and ``stuck`` ones that could not be moved.
+    """Classification of slots: variables, ``inert`` slots that change nothing, and ``stuck`` ones.
 
-    ``steps`` has a value of each lead with which the module runs and does other work; ``filled`` are slots of fields that
-    nobody gave, with the class's defaults.
+    ``steps`` has, for each lead, a value that the module accepts and that changes its signature; ``filled`` are slots of
+    fields that were not given and have the class's defaults.
     """
 
     variables: list[Variable] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Moves:
 
 
 def moved(state: Mapping[Slot, int], variables: Sequence[tuple[Variable, int]]) -> State | None:
-    """A state in which the leads of variables have other values; None if a number of it is not whole."""
+    """``state`` with new values of some leads; None if a resulting number is not a positive integer."""
     factors: dict[Slot, Fraction] = {}
     shifts: dict[Slot, int] = {}
     for variable, value in variables:
@@ -75,9 +75,9 @@ def moved(state: Mapping[Slot, int], variables: Sequence[tuple[Variable, int]]) 
 
 
 def well_formed(variables: Sequence[Variable], random: Random, share: float, origin: State, most: int) -> State | None:
-    """A state that :func:`draw` finds in a few turns, in which no number is more than ``most`` times what it was.
+    """Random state from :func:`draw` with no number over ``most`` times its given value; None on failure.
 
-    Numbers that divide each other grow together, so later turns move fewer of them.
+    Numbers that divide each other grow together, so later attempts change fewer variables.
     """
     for turn in range(TURNS):
         found = draw(variables, random, share if turn < TURNS // 2 else share / 3, origin)
@@ -87,7 +87,7 @@ def well_formed(variables: Sequence[Variable], random: Random, share: float, ori
 
 
 def draw(variables: Sequence[Variable], random: Random, share: float, origin: State) -> State | None:
-    """A state in which a share of the variables have other values; None if a number of it is not whole."""
+    """Random state in which about a ``share`` of the variables change; None if a number is not an integer."""
     chosen = [variable for variable in variables if random.random() < share] or [random.choice(list(variables))]
     values: dict[Variable, int] = {}
     for variable in sorted(variables, key=lambda variable: variable.lead.value):
@@ -102,7 +102,7 @@ def draw(variables: Sequence[Variable], random: Random, share: float, origin: St
 
 
 def divisors(variable: Variable, values: Mapping[Variable, int]) -> list[int]:
-    """What must divide the lead of a variable: the new values of smaller numbers that divide it in the given subject."""
+    """Numbers that must divide a lead: new values of the smaller numbers that divide its given value."""
     lead = variable.lead
     smaller = [other for other in values if 1 < other.lead.value < lead.value and lead.value % other.lead.value == 0]
     return [
@@ -113,7 +113,7 @@ def divisors(variable: Variable, values: Mapping[Variable, int]) -> list[int]:
 
 
 def drawn(variable: Variable, random: Random, step: int, divided: bool) -> int:
-    """Another value of a lead, a multiple of ``step`` if smaller numbers divide it."""
+    """Random value of a lead; a multiple of ``step`` if smaller numbers divide it (``divided``)."""
     base = variable.lead.value
     even = base % 2 == 0
     if variable.along or any(slot.value % base for slot in variable.ratio):
@@ -129,7 +129,7 @@ def drawn(variable: Variable, random: Random, step: int, divided: bool) -> int:
 
 
 def whole_values(variable: Variable) -> list[int]:
-    """Simple multiples and parts of a lead for which what moves with it comes out whole."""
+    """Simple multiples and fractions of a lead for which all tied slots stay integers."""
     base = variable.lead.value
     parts = [base // part for part in (2, 3) if base % part == 0 and base > part]
     return [value for value in (base * 2, base * 3, *parts) if moved({}, [(variable, value)])]

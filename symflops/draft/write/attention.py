@@ -1,4 +1,4 @@
-"""Writes attention: a product of queries and keys whose result, perhaps with a bias, is multiplied with values."""
+"""Writes attention: a product of queries and keys whose result, plus bias, is multiplied with values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIDES = ("query", "key", "value")
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """Two products that are one attention: scores and mix, the biases of the scores, and the joins that add them."""
+    """One attention: the products ``scores`` and ``mix``, the scores' biases, and the joins that add them."""
 
     scores: Step
     mix: Step
@@ -26,24 +26,24 @@ class Attention:
 
     @property
     def inner(self) -> tuple[int, ...]:
-        """The steps that the mix replaces."""
+        """Ids of the steps that the attention operator absorbs, besides the mix."""
         return (self.scores.id, *self.joins)
 
 
 def attentions_in(entries: Sequence[Any], readers: Mapping[int, list[int]]) -> dict[int, Attention]:
-    """The attentions among entries, by the step of their mix; ``readers`` are the steps that read each value."""
+    """Attentions among entries, by the id of their mix; ``readers`` are the steps that read each value."""
     steps = {one.id: one for one in entries if isinstance(one, Step)}
     products = [step for step in steps.values() if is_product(step) and not step.quiet]
     return {step.id: one for step in products if (one := attention_of(step, steps, readers)) is not None}
 
 
 def is_product(step: Step) -> bool:
-    """Whether a step is one product of two values."""
+    """Whether a step is a single matmul of two values."""
     return step.kind == "matmul" and step.times == 1 and len(step.operands) == 2
 
 
 def attention_of(mix: Step, steps: Mapping[int, Step], readers: Mapping[int, list[int]]) -> Attention | None:
-    """The attention that ends with a product; None if its first operand is not a product that only it reads."""
+    """Attention with last product ``mix``; None unless its first operand is a product that only it reads."""
     bias: list[Ref] = []
     joins: list[int] = []
     ref, reader = mix.operands[0], mix.id
@@ -62,13 +62,13 @@ def attention_of(mix: Step, steps: Mapping[int, Step], readers: Mapping[int, lis
 
 
 def step_at(ref: Ref, kind: str, steps: Mapping[int, Step]) -> Step | None:
-    """The step that a reference names, if it is of a kind."""
+    """Step that ``ref`` refers to, if it is of the given kind; else None."""
     step = steps.get(ref.id) if ref.kind == "step" else None
     return step if step is not None and step.kind == kind else None
 
 
 def leads_to_scores(ref: Ref, steps: Mapping[int, Step]) -> bool:
-    """Whether a reference is a product of two values, perhaps within joins."""
+    """Whether ``ref`` is a product of two values, possibly behind joins."""
     while (join := step_at(ref, "join", steps)) is not None:
         inner = [one for one in join.operands if step_at(one, "matmul", steps)]
         if len(inner) != 1:
@@ -78,7 +78,7 @@ def leads_to_scores(ref: Ref, steps: Mapping[int, Step]) -> bool:
 
 
 def write_attention(one: Attention, scope: Scope, values: Values) -> bool:
-    """One attention; False if its heads or lengths do not have that form."""
+    """Write an attention entry; False if heads or lengths do not fit the operator."""
     dims, path = values.dims, one.scores.path
     batch, queries, wide, keys = dims.slice(one.scores, 0, 4)
     deep = dims.of(one.mix, 3)
@@ -105,7 +105,7 @@ def write_attention(one: Attention, scope: Scope, values: Values) -> bool:
 
 
 def in_heads(read: Sequence[Val], sides: Sequence[tuple[Vector, ...]], scope: Scope, values: Values) -> list[Val]:
-    """Queries, keys and values, each with given rows, heads, and size of a head."""
+    """Queries, keys and values reshaped to the given (rows, heads, head size)."""
     times = values.dims.times
     pairs = list(zip(read, sides, strict=True))
     found = [values.fitted(one, rows, times(heads, size), scope, False) for one, (rows, heads, size) in pairs]
@@ -115,7 +115,7 @@ def in_heads(read: Sequence[Val], sides: Sequence[tuple[Vector, ...]], scope: Sc
 
 
 def whole_heads(value: Val, heads: Vector, size: Vector, scope: Scope, values: Values) -> Val:
-    """A value whose width is heads times the size of one, written as that product if the size is a rounded quotient."""
+    """Rewrite a value's width as ``heads*head_size`` if the head size is a rounded quotient."""
     dims = values.dims
     text, unit = dims.text(heads, "heads"), dims.text(size, "head")
     if unit not in dims.fitter.derived or dims.text(value.width, "width") in (f"{text}*{unit}", f"{unit}*{text}"):
@@ -124,7 +124,7 @@ def whole_heads(value: Val, heads: Vector, size: Vector, scope: Scope, values: V
 
 
 def groups_of(sides: Sequence[tuple[Val, Vector]], keys: Vector, heads: Vector, dims: Dimensions) -> Vector:
-    """How many heads keys and values have, given with the size of a head: fewer than queries if they have fewer elements."""
+    """Number of key-value heads, from the elements of keys and values; ``heads`` if it is not grouped."""
     found = [quotient(dims.times(value.rows, value.width), dims.times(keys, size)) for value, size in sides]
     groups = found[0]
     if groups is None or groups != found[1] or any(not a or h % a for a, h in zip(groups, heads, strict=True)):

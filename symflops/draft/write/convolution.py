@@ -1,4 +1,4 @@
-"""Writes convolutions with a parameter, and finds the axes that they move along."""
+"""Writes convolutions with a parameter, and derives the lengths of their axes."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from symflops.draft.write.values import Values
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """The numbers of a convolution over the samples, in lists by axis; a convolution of two values has no options.
+    """Sizes and options of a convolution as vectors, listed by axis; one of two values has no options.
 
     Attributes:
-        items: Items of its input.
+        items: Batch items of its input.
         channels: Channels of its input.
         before: Lengths of its input.
         after: Lengths of its result.
         kernel: Lengths of its kernel.
-        stride: Steps of the kernel.
+        stride: Strides of the kernel.
         padding: Border on each side.
-        dilation: Steps within the kernel.
-        output_padding: What a transposed one adds at one side.
+        dilation: Distances between the kernel's elements.
+        output_padding: Extra length of a transposed convolution's result on one side.
     """
 
     items: Vector
@@ -44,18 +44,18 @@ class Convolution:
 
     @property
     def moves(self) -> list[tuple[Vector, ...]]:
-        """For each axis its lengths and options, as :meth:`Axes.convolved` takes them."""
+        """Arguments of :meth:`Axes.convolved` for each axis: lengths and options."""
         return list(zip(self.before, self.after, self.kernel, self.stride, self.padding, self.dilation, strict=True))
 
     @property
     def keeps_axes(self) -> bool:
-        """Whether the axes after it are those before it, by numbers that never move."""
+        """Whether lengths are unchanged, with stride 1 and options that are constant over the samples."""
         fixed = all(len(set(vector)) == 1 for vector in (*self.kernel, *self.padding, *self.dilation))
         return fixed and all(constant(vector, 1) for vector in self.stride) and self.after == self.before
 
 
 def convolution_of(step: Step, dims: Dimensions) -> Convolution:
-    """The numbers of a convolution by their meaning: sizes, shapes, and options if one operand is a parameter."""
+    """Unpack a step's numbers: sizes, shapes, and (if the kernel is a parameter) options."""
     ranks: tuple[int, ...] = step.words[3] if step.parameters else step.words[1]
     rank = ranks[0] - 2
     first, last = 3 + 2 * rank, 3 + 2 * rank + sum(ranks)
@@ -65,7 +65,7 @@ def convolution_of(step: Step, dims: Dimensions) -> Convolution:
 
 
 def find_axes(entries: Sequence[Any], values: Values, grids: bool) -> None:
-    """Find formulas of all axes of convolutions, and with ``grids`` remember which rows have which axes."""
+    """Fit the axes of all convolutions; with ``grids``, record which numbers of rows have which axes."""
     streams = values.streams
     for step in steps_in(entries):
         if step.kind != "conv":
@@ -82,7 +82,7 @@ def find_axes(entries: Sequence[Any], values: Values, grids: bool) -> None:
 
 
 def write_conv(step: Step, scope: Scope, values: Values) -> None:
-    """A convolution with a parameter; one of two values is a product."""
+    """Write a convolution entry; a convolution of two values becomes a matmul."""
     dims, paths = values.dims, values.paths
     if not step.parameters:
         write_product(step, scope, values)
@@ -106,7 +106,7 @@ def write_conv(step: Step, scope: Scope, values: Values) -> None:
 
 
 def read_axes(step: Step, conv: Convolution, scope: Scope, values: Values) -> Val:
-    """What a convolution reads, with its axes."""
+    """Operand of a convolution, in a stream with the convolution's axes."""
     dims = values.dims
     rows, once = dims.rows(dims.times(conv.items, *conv.before))
     items, _ = dims.rows(conv.items)
@@ -120,7 +120,7 @@ def read_axes(step: Step, conv: Convolution, scope: Scope, values: Values) -> Va
 
 
 def has_axes(value: Val, axes: dict[str, str], tag: Any, values: Values) -> bool:
-    """Whether a value has these axes; an input without axes is declared with them."""
+    """Whether a value has these axes; declares them for an input without axes."""
     for name, known in values.inputs.items():
         if known.name == value.name and name not in values.streams.of_inputs:
             values.streams.of_inputs[name] = axes
@@ -130,7 +130,7 @@ def has_axes(value: Val, axes: dict[str, str], tag: Any, values: Values) -> bool
 
 
 def write_result(step: Step, conv: Convolution, like: Val, key: str, fields: Fields, scope: Scope, values: Values) -> None:
-    """The entry of a convolution; then a view if rows of this number have axes of another form than the operator derives."""
+    """Append a convolution's entry, and a view if its axes differ in form from the usual ones of its rows."""
     streams = values.streams
     rows, _ = values.dims.rows(values.dims.times(conv.items, *conv.after))
     tag = grid_tag(conv.items, conv.after)
@@ -143,7 +143,7 @@ def write_result(step: Step, conv: Convolution, like: Val, key: str, fields: Fie
 
 
 def options_of(conv: Convolution, path: str, dims: Dimensions) -> Fields:
-    """The kernel, and options that are not as usual: one number if all axes have the same."""
+    """Fields for the kernel and all non-default options; a single number if all axes are equal."""
     fields: Fields = {"kernel": dims.listed(conv.kernel, path)}
     for word, usual in (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0)):
         vectors: list[Vector] = getattr(conv, word)

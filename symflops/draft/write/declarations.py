@@ -14,12 +14,12 @@ from symflops.draft.write.yaml_text import quoted
 
 
 def words_of(texts: Iterable[str]) -> set[str]:
-    """The names in expressions."""
+    """Set of the names in expressions."""
     return set("".join(one if one.isalnum() or one == "_" else " " for one in " ".join(texts)).split())
 
 
 def declared(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Streams and inputs: every input that an entry reads, and every one that has a length of its own."""
+    """Stream and input tables: every input that an entry reads or that has a length of its own."""
     streams: dict[str, Any] = {}
     inputs: dict[str, Any] = {}
     by_axes: dict[str, str] = {}
@@ -36,7 +36,7 @@ def declared(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
             by_axes[key] = stream_name(identifier(name), streams, plan.words.get(name, ""), axes)
             streams[by_axes[key]] = list(axes) if all(axis == text for axis, text in axes.items()) else axes
         inputs[identifier(name)] = input_fields(name, by_axes[key], values)
-    lacking = names.lengths.keys() - words_of(map(quoted, streams.values()))  # what no stream has is no length of a layout
+    lacking = names.lengths.keys() - words_of(map(quoted, streams.values()))  # a layout may only use lengths of streams
     for fields in inputs.values():
         if lacking & set(fields.get("layout", "").split()):
             del fields["layout"]
@@ -44,7 +44,7 @@ def declared(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def input_fields(name: str, stream: str, values: Values) -> dict[str, Any]:
-    """The fields of an input: its stream, its width if it has one, and its layout if that is known."""
+    """Fields of an input: stream, width if it has one, layout if it is known."""
     value = values.inputs.get(name)
     width = {"width": values.dims.text(value.width, name)} if value is not None and value.width else {}
     layout = layout_of(name, values.dims.family, values.dims.names, width.get("width", ""))
@@ -52,7 +52,7 @@ def input_fields(name: str, stream: str, values: Values) -> dict[str, Any]:
 
 
 def axes_of(name: str, value: Val, values: Values) -> dict[str, str]:
-    """The axes of an input: of the convolution that reads it, or the lengths that its rows are a product of."""
+    """Axes of an input: those of the convolution that reads it, else the lengths whose product is rows."""
     streams, dims = values.streams, values.dims
     if name in streams.of_inputs:
         return streams.of_inputs[name]
@@ -66,7 +66,7 @@ def axes_of(name: str, value: Val, values: Values) -> dict[str, str]:
 
 
 def stream_name(name: str, taken: Mapping[str, Any], dtype: str, axes: Mapping[str, str]) -> str:
-    """What users call a stream: text for tokens, prompt for a condition, else after the input."""
+    """Free name for an input's stream: the usual one, else the input's own name."""
     found = usual_name(name, dtype) if axes else "sample"
     if found in taken:
         found = name
@@ -76,7 +76,7 @@ def stream_name(name: str, taken: Mapping[str, Any], dtype: str, axes: Mapping[s
 
 
 def usual_name(name: str, dtype: str) -> str:
-    """The usual name of the stream of an input."""
+    """Usual stream name for an input, such as text, target, prompt, images, audio or latent."""
     if "int" in dtype:
         return "text" if "decoder" not in name else "target"
     if "encoder" in name:
@@ -87,7 +87,7 @@ def usual_name(name: str, dtype: str) -> str:
 
 
 def layout_of(name: str, family: Family, names: Names, width: str) -> str:
-    """The dimensions of an input as words: items, lengths, the width, numbers and sizes; nothing if one has no word."""
+    """Layout of an input: one word (``b``, length, size, number) per dimension; empty if one has none."""
     words: list[str] = []
     shapes = [sample.plan.inputs.get(name, ()) for sample in family.samples]
     for place, sizes in enumerate(zip(*shapes, strict=False)):

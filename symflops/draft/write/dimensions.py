@@ -1,4 +1,4 @@
-"""Writes dimensions: the rows and widths of all samples as one formula."""
+"""Writes rows and widths over all samples as formulas."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from symflops.draft.write.scopes import Unsolved
 
 
 def constant(vector: Vector, value: int) -> bool:
-    """Whether a dimension has one given value in all samples."""
+    """Whether a dimension equals ``value`` in all samples."""
     return set(vector) == {value}
 
 
 def quotient(total: Vector, parts: Vector) -> Vector | None:
-    """One dimension divided by another; None if a sample leaves a remainder."""
+    """``total // parts`` by sample; None if any sample leaves a remainder."""
     divides = all(part and size % part == 0 for size, part in zip(total, parts, strict=True))
     return tuple(size // part for size, part in zip(total, parts, strict=True)) if divides else None
 
 
 class Dimensions:
-    """Formulas of dimensions, and a list of those that have none."""
+    """Formulas of dimensions, and the list of dimensions without one."""
 
     def __init__(self, family: Family, names: Names, fitter: Fitter) -> None:
         self.family, self.names, self.fitter = family, names, fitter
@@ -32,35 +32,35 @@ class Dimensions:
         self.unsolved: list[Unsolved] = []
 
     def of(self, step: Step, place: int) -> Vector:
-        """A number of a step over all samples."""
+        """Vector of one number of a step over all samples."""
         return self.family.numbers(step, lambda one: one.numbers[place])
 
     def slice(self, step: Step, start: int, count: int) -> list[Vector]:
-        """Numbers of a step in a row."""
+        """Vectors of ``count`` consecutive numbers of a step."""
         return [self.of(step, start + place) for place in range(count)]
 
     def result(self, step: Step) -> list[Vector]:
-        """The shape of what a step makes: the last shape among its numbers, which options of a convolution may follow."""
+        """Result shape of a step: the last shape among its numbers (before a convolution's options)."""
         ranks = next((word for word in reversed(step.words) if isinstance(word, tuple)), (0,))
         options = 4 * step.words[1] + 1 if step.kind == "conv" and step.parameters else 0
         return self.slice(step, len(step.numbers) - options - ranks[-1], ranks[-1])
 
     def turns(self, step: Step) -> Vector:
-        """How often a step runs."""
+        """Vector of the number of times that a step runs."""
         return self.family.numbers(step, lambda one: one.times)
 
     def times(self, *vectors: Vector) -> Vector:
-        """A product; the fitter may use the factors' formulas for it."""
+        """Product of vectors, registered so that the fitter can compose it from the factors' formulas."""
         found = product(vectors) if vectors else self.one
         self.fitter.factors.setdefault(found, vectors)
         return found
 
     def formula(self, vector: Vector) -> Formula | None:
-        """The formula of a dimension; None if there is none."""
+        """Formula of a dimension; None if none fits."""
         return self.fitter.formula(vector)
 
     def text(self, vector: Vector, place: str) -> str:
-        """The formula of a dimension as text; without one the first sample's value, noted as unsolved at ``place``."""
+        """Formula as text; without one, the first sample's value, recorded as unsolved at ``place``."""
         found = self.formula(vector)
         if found is not None:
             return found.text
@@ -69,11 +69,11 @@ class Dimensions:
         return str(vector[0])
 
     def listed(self, vectors: Sequence[Vector], place: str) -> str:
-        """Dimensions as a list."""
+        """Formulas of several dimensions as the text of a list."""
         return f"[{', '.join(self.text(vector, place) for vector in vectors)}]"
 
     def rows(self, total: Vector) -> tuple[Vector, bool]:
-        """Rows per item of all rows of a batch, and False; all rows, and True, if they exist once per batch."""
+        """(Rows per item, False) for ``total`` rows of a batch; (total, True) if they exist once per batch."""
         batch = self.names.batch
         per_item = quotient(total, batch)
         if per_item is None:
@@ -87,7 +87,7 @@ class Dimensions:
         return total, True
 
     def has_length(self, vector: Vector) -> bool:
-        """Whether a dimension depends on lengths, which a width cannot."""
+        """Whether a dimension depends on lengths, which a width must not."""
         found = self.formula(vector)
         return found is not None and bool(set(words(" ".join(found.atoms))) & set(self.names.lengths))
 
@@ -96,5 +96,5 @@ class Dimensions:
         return not self.has_length(vector) and self.formula(vector) is not None
 
     def shaped(self, rows: Vector, width: Vector) -> tuple[Vector, Vector]:
-        """Rows and a width without lengths: a width with one becomes rows."""
+        """Rows and width such that the width has no lengths: otherwise all elements become rows of width 1."""
         return (self.times(rows, width), self.one) if self.has_length(width) else (rows, width)

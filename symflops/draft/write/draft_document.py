@@ -1,4 +1,4 @@
-"""A draft as a document: sizes, streams, inputs, the graph, and a comment for every dimension without a formula."""
+"""A draft as a document: sizes, streams, inputs, graph, and comments on dimensions without a formula."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Document:
 
     Attributes:
         title: The name of the class.
-        reference: The class as a spec refers to it; nothing if it is no library's.
+        reference: The class as a spec refers to it; empty if it is not in a known library.
         sizes: Letter -> fields.
         derived: Letter -> expression.
         streams: Name -> axes.
         inputs: Name -> fields.
         entries: Pairs of a path and fields; expressions are texts.
-        outputs: Names of values.
+        outputs: Names of the output values.
         unsolved: Dimensions without a formula.
         lengths: Axis -> dimension of an input.
     """
@@ -72,16 +72,16 @@ class Document:
 def document(
     title: str, reference: str, family: Family, names: Names, fitter: Fitter, style: Style, defaults: Mapping[str, Any]
 ) -> Document:
-    """The first sample of a family as a document, with the sizes that it uses.
+    """Write the first sample of a family as a document, with the sizes that it uses.
 
     Args:
         title: The name of the class.
         reference: The class as a spec refers to it.
         family: The samples.
-        names: Symbols for what moves in the samples.
-        fitter: What finds formulas in these symbols.
+        names: Symbols for everything that varies between samples.
+        fitter: Finds formulas in these symbols.
         style: How the graph is written.
-        defaults: What the class has for each field that a config lacks.
+        defaults: The class's default for each field that a config omits.
     """
     values = Values(family, names, fitter)
     entries, outputs = write_graph(values, style)
@@ -97,7 +97,7 @@ def document(
 
 
 def sizes_of(present: set[str], family: Family, names: Names, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The sizes that a document uses; a size whose default names others follows them."""
+    """Size table of a document: used letters only, each after the letters that its default reads."""
     sizes: dict[str, Any] = {}
     for letter, key in names.sizes.items():
         if letter in present:
@@ -113,7 +113,7 @@ def sizes_of(present: set[str], family: Family, names: Names, defaults: Mapping[
 
 
 def default_of(key: Sequence[Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The default of a size: what the class has for its field; none if that is null, whatever the class makes of it here."""
+    """Default field of a size: the class's integer or list of integers; omitted if null."""
     default = value_at(defaults, key)
     if isinstance(default, (list, tuple)) and all(isinstance(item, int) for item in default):
         return {"default": f"[{', '.join(map(str, default))}]"}
@@ -121,7 +121,7 @@ def default_of(key: Sequence[Any], defaults: Mapping[str, Any]) -> dict[str, Any
 
 
 def ordered(filled: Mapping[str, str]) -> Iterator[str]:
-    """Letters after those that their expressions are made of."""
+    """Letters in topological order: each after the letters in its default expression."""
     left = dict(filled)
     while left:
         letter = next((letter for letter, text in left.items() if not words_of([text]) & left.keys()), next(iter(left)))
@@ -130,7 +130,7 @@ def ordered(filled: Mapping[str, str]) -> Iterator[str]:
 
 
 def snake_case(title: str) -> str:
-    """A name in small letters; capitals in a row are one word.
+    """Class name in snake case; consecutive capitals are one word.
 
     >>> snake_case("OPTForCausalLM")
     'opt_for_causal_lm'
@@ -140,7 +140,7 @@ def snake_case(title: str) -> str:
 
 
 def comments(unsolved: Sequence[Unsolved]) -> list[str]:
-    """Comments about dimensions without a formula."""
+    """YAML comment lines that list the dimensions without a formula."""
     if not unsolved:
         return []
     lines = ["# Dimensions without a formula; the graph has the first value of each:"]

@@ -1,4 +1,4 @@
-"""Writes experts: two products with parameters that have one matrix per expert, on rows that a router chose."""
+"""Writes experts: two products with one weight matrix per expert, on rows that a router selects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WEIGHTS = ["gate_up_proj", "down_proj"]  # as the block names them
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """Two products of experts, the router's value, and the join that weighs the result with it."""
+    """Experts: their two products, the router's value, and the join that weights the result with it."""
 
     first: Step
     second: Step
@@ -29,17 +29,17 @@ class Experts:
 
     @property
     def inner(self) -> tuple[int, ...]:
-        """The steps that the join replaces."""
+        """Ids of the steps that the experts entry absorbs, besides the join."""
         return (self.first.id, self.second.id)
 
     @property
     def owner(self) -> str:
-        """The module of the weights."""
+        """Path of the module that owns the weights."""
         return self.first.parameters[0].rpartition(".")[0]
 
     @property
     def weights(self) -> list[str]:
-        """The names of the weights in their module."""
+        """Names of the weights within their module."""
         return [step.parameters[0].rpartition(".")[2] for step in (self.first, self.second)]
 
 
@@ -48,11 +48,11 @@ class Sizes:
     """The sizes of experts over the samples.
 
     Attributes:
-        count: Experts.
-        chosen: Experts that a token visits.
-        hidden: Elements before the activation.
-        narrow: Elements after it: half as many if it is ``gated``.
-        outer: Elements of the result.
+        count: Number of experts.
+        chosen: Number of experts per token (top-k).
+        hidden: Width before the activation.
+        narrow: Width after the activation: half of ``hidden`` if it is ``gated``.
+        outer: Width of the result.
         gated: Whether the activation multiplies two halves.
         flipped: Whether each weight is stored as (in, out).
     """
@@ -67,7 +67,7 @@ class Sizes:
 
 
 def experts_in(entries: Sequence[Any], readers: Mapping[int, list[int]], shapes: Any) -> dict[int, Experts]:
-    """The experts among entries, by the step of their join; ``shapes`` has the shape of each parameter."""
+    """Experts among entries, by the id of their join; ``shapes`` has the shape of each parameter."""
     steps = {one.id: one for one in entries if isinstance(one, Step)}
     found = {}
     for join in steps.values():
@@ -80,7 +80,7 @@ def experts_in(entries: Sequence[Any], readers: Mapping[int, list[int]], shapes:
 
 
 def experts_of(join: Step, ref: Ref, router: Ref, steps: Mapping[int, Step], shapes: Any) -> Experts | None:
-    """Experts whose result a join weighs; None if ``ref`` is not the second of two stacked products of one module."""
+    """Experts whose result ``ref`` a join weights; None unless two stacked products of a module yield it."""
     second = stacked(ref, steps, shapes)
     first = stacked(second.operands[0], steps, shapes) if second else None
     if not first or not second or not all(one.kind in ("step", "carried") for one in (router, first.operands[0])):
@@ -90,7 +90,7 @@ def experts_of(join: Step, ref: Ref, router: Ref, steps: Mapping[int, Step], sha
 
 
 def stacked(ref: Ref, steps: Mapping[int, Step], shapes: Any) -> Step | None:
-    """The step that a reference names, if it only multiplies with a matrix for each expert."""
+    """Step that ``ref`` refers to, if it only multiplies with one matrix per expert; else None."""
     step = step_at(ref, "linear", steps)
     if step is None or step.quiet or (step.times, len(step.parameters), len(step.operands)) != (1, 1, 1):
         return None
@@ -98,7 +98,7 @@ def stacked(ref: Ref, steps: Mapping[int, Step], shapes: Any) -> Step | None:
 
 
 def write_experts(one: Experts, alone: bool, blocks: Collection[str], scope: Scope, values: Values) -> bool:
-    """Experts as a block of the library or as an entry of their own; False if they do not have that form.
+    """Write experts as a library block or as an ``experts`` entry; False if they do not fit either.
 
     ``alone`` says that nothing else reads the router's value; ``blocks`` are the names of the library's blocks.
     """
@@ -125,7 +125,7 @@ def write_experts(one: Experts, alone: bool, blocks: Collection[str], scope: Sco
 
 
 def sizes_of(one: Experts, value: Val, router: Val, values: Values) -> Sizes | None:
-    """The sizes of experts that read a value; None if they or the router do not fit it."""
+    """Sizes of experts that read ``value``; None if products or router do not fit."""
     dims = values.dims
     (inner, hidden, total), (narrow, outer, end) = (sides_of(step, dims) for step in (one.first, one.second))
     (total, _), (end, _) = dims.rows(total), dims.rows(end)
@@ -142,12 +142,12 @@ def sizes_of(one: Experts, value: Val, router: Val, values: Values) -> Sizes | N
 
 
 def is_flipped(stored: Sequence[Vector], outer: Vector, inner: Vector) -> bool | None:
-    """Whether matrices are stored as (in, out); False for (out, in), None for any other shape."""
+    """Whether matrices are stored as (in, out) rather than (out, in); None for any other shape."""
     return False if [*stored] == [outer, inner] else True if [*stored] == [inner, outer] else None
 
 
 def router_field(owner: str, router: Val, value: Val, scope: Scope, values: Values) -> Fields | None:
-    """The field that names the router in a call of the block; None if the last entry is not the router's linear."""
+    """Field that names the router in a block call; None if the last entry is not the router's linear."""
     above = values.paths.relative(owner.rpartition(".")[0], scope)
     key, fields = scope.entries[-1] if scope.entries else ("", {})
     expected = {"op": "linear", "from": value.name, "width": fields.get("width"), "bias": "false", "to": router.name}
@@ -158,7 +158,7 @@ def router_field(owner: str, router: Val, value: Val, scope: Scope, values: Valu
 
 
 def expert(weights: Sequence[str], sizes: Sizes, dims: Dimensions) -> Iterator[Entry]:
-    """The entries of one expert."""
+    """Entries of one expert's body: two linears with an activation in between."""
     ends = (("x", "h", sizes.hidden), ("h", "y", sizes.outer))
     for name, flipped, (source, target, width) in zip(weights, sizes.flipped, ends, strict=True):
         fields: Fields = {"op": "linear", "from": source, "width": dims.text(width, name), "bias": "false"}

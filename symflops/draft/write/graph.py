@@ -1,4 +1,4 @@
-"""Writes the graph of a draft: each entry of a plan by the writer of its kind, then in the form that a person would choose."""
+"""Writes the graph of a draft: converts each entry of a plan, then simplifies the result."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Style:
 
     Attributes:
         attention: Whether attention and experts are operators of their own, not products.
-        grids: Whether rows have the axes of the convolution that made them, not one length.
-        patterns: The library's blocks that a run of entries may be a call of.
+        grids: Whether rows have the axes of the convolution that produced them, not one length.
+        patterns: Library blocks that may replace runs of entries.
         blocks: The names of all blocks of the library.
     """
 
@@ -51,7 +51,7 @@ class Style:
 
 
 def write_graph(values: Values, style: Style) -> tuple[list[Any], list[str]]:
-    """The entries of a plan, and the names of its outputs."""
+    """Graph entries of a plan, and the names of its outputs."""
     plan, scope = values.plan, Scope("")
     find_axes(plan.entries, values, style.grids)
     find_heads(values)
@@ -68,7 +68,7 @@ def write_graph(values: Values, style: Style) -> tuple[list[Any], list[str]]:
 
 
 def find_heads(values: Values) -> None:
-    """Name each head size that is a quotient, so that formulas of widths are multiples of the new letter."""
+    """Give each head size that is a quotient a letter, so that widths become multiples of the letter."""
     dims, fitter = values.dims, values.dims.fitter
     for step in steps_in(values.plan.entries):
         for vector in dims.slice(step, 2, 2) if step.kind == "matmul" else ():
@@ -88,7 +88,7 @@ class GraphWriter:
         self.values, self.style = values, style
 
     def write(self, entries: Sequence[Any], scope: Scope, later: Sequence[Ref]) -> None:
-        """Write entries one after another; ``later`` is what is read after them."""
+        """Write entries in order; ``later`` are the references read after them."""
         readers = readers_of(entries, later)
         fused = self.fused(entries, readers)
         waiting: dict[int, list[Step]] = {}
@@ -108,13 +108,13 @@ class GraphWriter:
                         WRITERS[step.kind](step, scope, self.values)
 
     def fused(self, entries: Sequence[Any], readers: dict[int, list[int]]) -> dict[int, Attention | Experts]:
-        """Steps that are one operator together, by the last of them."""
+        """Attentions and experts among entries, by the id of their last step."""
         if not self.style.attention:
             return {}
         return {**attentions_in(entries, readers), **experts_in(entries, readers, self.values.plan.parameters)}
 
     def write_fused(self, one: Attention | Experts | None, readers: dict[int, list[int]], scope: Scope) -> bool:
-        """Write steps as one operator; False if they do not have its form."""
+        """Write an attention or experts as one operator; False if it does not fit."""
         match one:
             case Attention():
                 return write_attention(one, scope, self.values)

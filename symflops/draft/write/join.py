@@ -1,4 +1,4 @@
-"""Writes joins: values that depend on several others without a contraction."""
+"""Writes joins (values that depend on several others without a contraction) as entries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from symflops.draft.write.values import Values
 
 
 def write_join(step: Step, scope: Scope, values: Values) -> None:
-    """A concatenation, a sum, a product, or a function of several values."""
+    """Write a join as ``concat``, ``add``, ``mul`` or ``map``."""
     dims = values.dims
     shape = dims.result(step)
     read = read_operands(step, shape, scope, values)
@@ -32,7 +32,7 @@ def write_join(step: Step, scope: Scope, values: Values) -> None:
 
 
 def arranged(read: Sequence[Val], elements: Vector, once: bool, dims: Dimensions) -> tuple[list[Val], bool]:
-    """Operands, first those with as many elements as the result; and whether any has."""
+    """Operands sorted so that those of the result's size come first, and whether there are any."""
     whole = [value for value in read if value.once == once and dims.times(value.rows, value.width) == elements]
     first = [*whole, *(value for value in read if value.once == once), *read][0]
     rest = [value for value in (*whole, *(one for one in read if one not in whole)) if value is not first]
@@ -40,14 +40,14 @@ def arranged(read: Sequence[Val], elements: Vector, once: bool, dims: Dimensions
 
 
 def read_operands(step: Step, shape: Sequence[Vector], scope: Scope, values: Values) -> list[Val]:
-    """The operands, each once; inputs in the shape of the result."""
+    """Operands without duplicates; inputs take the shape of the result."""
     found = values.read_all(step.operands, scope)
     found += [values.in_shape(ref, shape, scope) for ref in step.operands if ref.kind == "input"]
     return list({value.name: value for value in found}.values())
 
 
 def shape_for(read: Sequence[Val], elements: Vector, shape: Sequence[Vector], dims: Dimensions) -> tuple[Vector, Vector]:
-    """Rows and width of as many elements: the first width of an operand, or of the result, that leaves rows with a formula."""
+    """Rows and width for ``elements``: the first width (of operands, then result) with a formula for rows."""
     widths = [value.width for value in read if not value.once and quotient(elements, value.width) is not None]
     rows_of = {
         width: tuple(e // w if w else 1 for e, w in zip(elements, width, strict=True))
@@ -58,7 +58,7 @@ def shape_for(read: Sequence[Val], elements: Vector, shape: Sequence[Vector], di
 
 
 def operator(step: Step, read: Sequence[Val]) -> str:
-    """The operator of a join: a sum or a product of values of one stream, else any function."""
+    """Operator of a join: ``add`` or ``mul`` for values of one stream, else ``map``."""
     first = read[0]
     if not all(value.tag == first.tag or value.once or set(value.rows) == {1} for value in read):
         return "map"
@@ -67,7 +67,7 @@ def operator(step: Step, read: Sequence[Val]) -> str:
 
 
 def write_concat(step: Step, read: Sequence[Val], elements: Vector, once: bool, scope: Scope, values: Values) -> bool:
-    """Values joined along tokens or along the width; False if it is neither."""
+    """Write a concatenation along tokens or along the width; False if the shapes fit neither."""
     if any(value.once != once or not value.width for value in read):
         return False
     first, times = read[0], values.dims.times

@@ -1,7 +1,7 @@
 """Writes loops, and the branches in their bodies.
 
-A loop is a repeat whose body reads what the item before it made.
-A branch is a group with a condition for each case, whose results have one name in all cases.
+A loop is a repeat whose body reads the values of the previous item.
+A branch is one group with a condition per case, whose results have the same names in all cases.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from symflops.draft.write.scopes import Fields, Scope, Unsolved, Val
 from symflops.draft.write.values import Values
 
 INDICES = "ijk"
-WriteEntries = Callable[[Sequence[Any], Scope, Sequence[Ref]], None]  # entries, their scope, and what is read after them
+WriteEntries = Callable[[Sequence[Any], Scope, Sequence[Ref]], None]  # entries, their scope, references read later
 
 
 def write_loop(loop: Loop, scope: Scope, later: Sequence[Ref], values: Values, write_entries: WriteEntries) -> None:
-    """A loop; what it carries has one name before, in and after it. ``later`` is what is read after the loop."""
+    """Write a loop; carried values keep their names before, in and after it. ``later`` is read after it."""
     dims, paths = values.dims, values.paths
     carried: dict[int, Val] = {}
     for init, last in loop.carried:
@@ -45,7 +45,7 @@ def write_loop(loop: Loop, scope: Scope, later: Sequence[Ref], values: Values, w
 
 
 def body_of(loop: Loop, count: str, scope: Scope, values: Values) -> Scope:
-    """An empty body of a loop."""
+    """Empty scope for a loop's body."""
     index = INDICES[min(len(list(scope.outwards)), len(INDICES)) - 1]
     body = Scope(scope.prefix if loop.shared else f"{loop.prefix}.{loop.start}", scope, loop, index, count)
     if loop.others:
@@ -56,7 +56,7 @@ def body_of(loop: Loop, count: str, scope: Scope, values: Values) -> Scope:
 
 
 def initial_value(loop: Loop, init: Ref, last: int, scope: Scope, later: Sequence[Ref], values: Values) -> Val:
-    """What the first item reads, under a name that all items may bind again."""
+    """Initial value of a loop-carried value, under a name that every item may rebind."""
     dims = values.dims
     shape = final_shape(loop, last, values)
     value = values.source(init, shape, scope)
@@ -69,7 +69,7 @@ def initial_value(loop: Loop, init: Ref, last: int, scope: Scope, later: Sequenc
 
 
 def final_shape(loop: Loop, last: int, values: Values) -> list[Vector]:
-    """The shape of a value that a loop hands on; in a branch, that of any case."""
+    """Shape of a loop-carried value; for a choice, the shape in any case."""
     chosen = {choice.id: choice for entry in loop.body if isinstance(entry, Branch) for choice in entry.choices}
     while last in chosen:
         last = next(ref.id for ref in chosen[last].sources if ref.kind == "step")
@@ -77,7 +77,7 @@ def final_shape(loop: Loop, last: int, values: Values) -> list[Vector]:
 
 
 def in_usual_stream(value: Val, scope: Scope, values: Values) -> Val:
-    """A value in the stream that values with as many rows usually have."""
+    """Value moved to the usual stream for its number of rows."""
     tag = values.streams.tag(value.rows, False)
     if value.once or value.tag == tag:
         return value
@@ -85,7 +85,7 @@ def in_usual_stream(value: Val, scope: Scope, values: Values) -> Val:
 
 
 def hand_on(last: int, value: Val, body: Scope, values: Values) -> None:
-    """Give what an item made the name and the shape in which the next item reads it."""
+    """Assign an item's result to the carried value's name, in its shape, for the next item."""
     made = values.made[last]
     if (made.rows, made.width, made.once) != (value.rows, value.width, value.once):
         made = values.fitted(made, value.rows, value.width, body, value.once)
@@ -94,7 +94,7 @@ def hand_on(last: int, value: Val, body: Scope, values: Values) -> None:
 
 
 def keep_last(loop: Loop, body: Scope, later: Sequence[Ref], scope: Scope, values: Values) -> None:
-    """Name what the last item made and something reads after the loop, although the loop does not carry it."""
+    """Export values of the last item that are read after the loop but are not carried."""
     made = values_in(loop.body) - {last for _, last in loop.carried}
     for ref in dict.fromkeys(later):
         if ref.kind == "step" and ref.id in made and ref.id in values.made:
@@ -107,7 +107,7 @@ def keep_last(loop: Loop, body: Scope, later: Sequence[Ref], scope: Scope, value
 def write_branch(
     branch: Branch, loop: Loop, scope: Scope, later: Sequence[Ref], values: Values, write_entries: WriteEntries
 ) -> None:
-    """One group for each case that makes something; ``loop`` has the branch in its body."""
+    """Write a branch as one conditional group per case that has entries or results."""
     own = [{step.id for step in steps_in(case)} for case in branch.cases]
     defaults = {choice.id: default_of(choice, own, scope, values) for choice in branch.choices}
     for case, entries in enumerate(branch.cases):
@@ -128,7 +128,7 @@ def write_branch(
 
 
 def default_of(choice: Choice, own: Sequence[set[int]], scope: Scope, values: Values) -> Ref | None:
-    """What a choice is unless a case says otherwise: a value from before the branch, copied to the choice's name."""
+    """Default of a choice: a value from before the branch, copied to the choice's name; None if missing."""
     found = next((ref for case, ref in enumerate(choice.sources) if ref.id not in own[case]), None)
     value = None if found is None else values.read(found, scope)
     if value is None:
@@ -138,7 +138,7 @@ def default_of(choice: Choice, own: Sequence[set[int]], scope: Scope, values: Va
 
 
 def scope_of_item(loop: Loop, item: int, scope: Scope) -> Scope:
-    """A scope for what one item of a loop runs."""
+    """Scope for entries whose paths belong to one item of a loop."""
     inner = Scope(f"{loop.prefix}.{item}", scope, loop, scope.index, scope.count)
     if scope.indexed:
         ending = f".{loop.start}"
@@ -148,7 +148,7 @@ def scope_of_item(loop: Loop, item: int, scope: Scope) -> Scope:
 
 
 def case_condition(branch: Branch, case: int, loop: Loop, scope: Scope, values: Values) -> str:
-    """When an item has a case; without a condition the items of the first sample, noted as unsolved."""
+    """Condition that selects a case's items; without one, the first sample's items, recorded as unsolved."""
     dims, family = values.dims, values.dims.family
     starts = family.numbers(loop, lambda one: one.start)
     rows = Rows(starts, [[one == case for one in part.chosen] for part in family.parts[family.place[id(branch)]]])

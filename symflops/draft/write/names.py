@@ -1,4 +1,4 @@
-"""Names of values, and paths of modules and parameters as entries write them."""
+"""Names of values, and relative paths of modules and parameters in entries."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NO_NAMES = (
     "null",
     "once",
     "_",
-)  # they mean something in YAML or in a spec
-FIELDS = {"weight": "weight", "bias": "bias_name"}  # the field that names a parameter, by the name that it has by default
+)  # reserved in YAML or in specs
+FIELDS = {"weight": "weight", "bias": "bias_name"}  # default parameter name -> field that overrides it
 
 
 def shortened(path: str) -> str:
-    """The last word of a path as an identifier in small letters."""
+    """Last word of a path as a lowercase identifier, without affixes such as ``_proj``."""
     words = [word for word in path.split(".") if word and not word.isdigit()]
     text = (words[-1] if words else "v").lower()
     for affix in AFFIXES:
@@ -33,12 +33,12 @@ def shortened(path: str) -> str:
 
 
 def identifier(name: str, other: str = "_") -> str:
-    """A name in which all but letters, digits and underscores is replaced."""
+    """``name`` with all characters but letters, digits and underscores replaced by ``other``."""
     return "".join(letter if letter.isalnum() or letter == "_" else other for letter in name)
 
 
 class Paths:
-    """Paths as entries write them, and the paths and parameters that entries already use."""
+    """Converts paths for entries, and tracks the paths and parameters already used."""
 
     def __init__(self, dims: Dimensions) -> None:
         self.dims = dims
@@ -46,7 +46,7 @@ class Paths:
         self.used: set[str] = set()
 
     def relative(self, path: str, scope: Scope) -> str:
-        """A path relative to a scope: absolute if it lies elsewhere, with the loop's index if the loop runs several lists."""
+        """Path relative to a scope; absolute if outside, with the index if the loop runs several lists."""
         for item, template in scope.indexed.items():
             if path == item or path.startswith(f"{item}."):
                 return template + path[len(item) :]
@@ -59,18 +59,18 @@ class Paths:
         return ".".join(found) if within or not scope.prefix else f"/{'.'.join(found)}"
 
     def index(self, words: list[str], place: int) -> str:
-        """A word of a path: a formula if it is an index that differs between samples."""
+        """Word of a path; an index that differs between samples becomes a formula."""
         item = ".".join(words[: place + 1])
         moving = words[place].isdigit() and item in self.moving
         return f"{{{self.dims.text(self.moving[item], item)}}}" if moving else words[place]
 
     def label(self, path: str, scope: Scope) -> str:
-        """The path of an operator; ``_`` for a module elsewhere."""
+        """Relative path of an operator; ``_`` for a module outside the scope."""
         key = self.relative(path, scope)
         return "_" if key.startswith("/") else key
 
     def parameter(self, name: str, key: str, scope: Scope, usual: str) -> str | None:
-        """What the entry at ``key`` says of a parameter; None if the parameter has its usual name."""
+        """Parameter name to write in the entry at ``key``; None if the default name ``usual`` is right."""
         here = self.relative(name, scope)
         if key == "_":
             return here if here != usual else None
@@ -82,7 +82,7 @@ class Paths:
         return here[len(parent) + 1 :] if here.startswith(f"{parent}.") else f"/{name}" if not scope.prefix else None
 
     def parameters(self, names: tuple[str, ...], key: str, scope: Scope) -> Fields:
-        """Fields that name a weight and a bias; a weight that a module has under its usual name, too, is tied."""
+        """Fields for non-default weight and bias names; a shared weight is written as ``tie``."""
         found: Fields = {}
         for (usual, field), name in zip(FIELDS.items(), names, strict=False):
             text = self.parameter(name, key, scope, usual)
@@ -99,7 +99,7 @@ class Paths:
         return any(self.relative(other, scope) == f"{key}.weight" for other in also)
 
     def use(self, key: str, fields: Fields, scope: Scope, names: tuple[str, ...]) -> None:
-        """Note the path and the parameters of an entry; the entry is marked as shared if another one uses them."""
+        """Record an entry's path and parameters; marks the entry as shared if they are already used."""
         path = f"{scope.prefix}.{key}"
         if key != "_" and not self.used.isdisjoint((path, *names)):
             fields["shared"] = "true"

@@ -1,4 +1,4 @@
-"""Writes products with parameters, products of two values, triangular systems, embeddings and normalisations."""
+"""Writes linears, products of two values, triangular solves, embeddings and normalisations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from symflops.draft.write.values import Values
 
 
 def write_linear(step: Step, scope: Scope, values: Values) -> None:
-    """A product with a parameter, its bias, and what else is added to it."""
+    """Write a linear, with its bias and further values added to the result."""
     dims, paths = values.dims, values.paths
     inner, outer, total = sides_of(step, dims)
     rows, once = rows_read(step.operands[0], total, scope, values)
@@ -37,14 +37,14 @@ def write_linear(step: Step, scope: Scope, values: Values) -> None:
 
 
 def sides_of(step: Step, dims: Dimensions) -> tuple[Vector, Vector, Vector]:
-    """Elements that a row of a product with a parameter has before and after it, and all rows of a batch."""
+    """Input width, output width, and total rows per batch of a product with a parameter."""
     batch, rows, inner, columns = dims.slice(step, 0, 4)
     outer, per_batch = (rows, columns) if step.words[0] == "flipped" else (columns, rows)
     return inner, outer, dims.times(batch, per_batch, dims.turns(step))
 
 
 def rows_read(ref: Ref, total: Vector, scope: Scope, values: Values) -> tuple[Vector, bool]:
-    """Rows of what a linear reads, and whether they exist once per batch."""
+    """Rows of a linear's operand, and whether they exist once per batch."""
     rows, once = values.dims.rows(total)
     known = values.read(ref, scope) if ref.kind in ("step", "carried") else None
     if known is not None and known.once and not once and values.dims.formula(total) is not None and known.rows == total:
@@ -53,7 +53,7 @@ def rows_read(ref: Ref, total: Vector, scope: Scope, values: Values) -> tuple[Ve
 
 
 def stored(weight: str, outer: Vector, inner: Vector, dims: Dimensions) -> Fields:
-    """How a weight is stored, if not as (out, in)."""
+    """Fields that describe a weight's storage if it is not (out, in)."""
     shape = dims.family.shape(weight)
     if shape == (outer, inner):
         return {}
@@ -65,18 +65,18 @@ def stored(weight: str, outer: Vector, inner: Vector, dims: Dimensions) -> Field
 
 
 def write_sum(step: Step, made: Val, others: Sequence[Val], scope: Scope, values: Values) -> None:
-    """What is added to a result and is no bias."""
+    """Append a ``map`` that adds ``others`` to a result; nothing if there are none."""
     if others:
         fields = {"op": "map", "from": [made.name, *(one.name for one in others)]}
         values.made[step.id] = values.derived(made, fields, scope)
 
 
 def write_product(step: Step, scope: Scope, values: Values) -> None:
-    """A product of two values, or a convolution of two, by its index sizes."""
+    """Write a product or convolution of two values as a ``matmul`` with its index sizes."""
     dims = values.dims
     sizes = dims.slice(step, 0, 4 if step.kind == "matmul" else len(step.numbers) - sum(step.words[1]))
     batch, once = dims.rows(dims.times(sizes[0], dims.turns(step)))
-    if once and step.kind == "matmul" and constant(sizes[0], 1):  # items may be the rows of one product
+    if once and step.kind == "matmul" and constant(sizes[0], 1):  # batch items may be the rows of one product
         rows, all_once = dims.rows(sizes[1])
         if not all_once:
             batch, once, sizes = dims.one, False, [dims.one, rows, *sizes[2:]]
@@ -91,7 +91,7 @@ def write_product(step: Step, scope: Scope, values: Values) -> None:
 
 
 def read_sides(step: Step, batch: Vector, once: bool, sizes: list[Vector], scope: Scope, values: Values) -> list[Val]:
-    """The two operands; if the product exists per item, at least one operand does."""
+    """Both operands; at least one exists per item if the product does."""
     dims = values.dims
     read = []
     for ref in step.operands[:2]:
@@ -103,7 +103,7 @@ def read_sides(step: Step, batch: Vector, once: bool, sizes: list[Vector], scope
 
 
 def result_of(step: Step, batch: Vector, sizes: list[Vector], values: Values) -> tuple[Vector, Vector]:
-    """Rows and width of a product."""
+    """Rows and width of the result of a product or convolution of two values."""
     dims = values.dims
     if step.kind == "conv":
         return dims.shaped(dims.times(batch, *sizes[len(sizes) // 2 + 1 :]), sizes[1])
@@ -111,7 +111,7 @@ def result_of(step: Step, batch: Vector, sizes: list[Vector], values: Values) ->
 
 
 def write_solve(step: Step, scope: Scope, values: Values) -> None:
-    """A triangular system for each item of a batch."""
+    """Write a triangular solve per batch item."""
     dims = values.dims
     batch, order, _, columns = dims.slice(step, 0, 4)
     total, once = dims.rows(dims.times(batch, order))
@@ -124,7 +124,7 @@ def write_solve(step: Step, scope: Scope, values: Values) -> None:
 
 
 def write_embedding(step: Step, scope: Scope, values: Values) -> None:
-    """A look-up: an embedding of token ids, or a parameter in another shape if its indices are no such input."""
+    """Write a lookup: an embedding if its indices are an input of token ids, else a reshaped parameter."""
     dims = values.dims
     weight = step.parameters[0]
     rows, once = dims.rows(dims.times(*dims.slice(step, 2, step.words[0][1])))
@@ -139,7 +139,7 @@ def write_embedding(step: Step, scope: Scope, values: Values) -> None:
 
 
 def write_lookup(step: Step, ids: Val, scope: Scope, values: Values) -> None:
-    """An embedding of ids."""
+    """Write an embedding entry for the input ``ids``."""
     dims, paths = values.dims, values.paths
     weight = step.parameters[0]
     path = weight.rpartition(".")[0]
@@ -151,7 +151,7 @@ def write_lookup(step: Step, ids: Val, scope: Scope, values: Values) -> None:
 
 
 def write_norm(step: Step, scope: Scope, values: Values) -> None:
-    """A normalisation with parameters."""
+    """Write a normalisation with parameters."""
     dims, paths = values.dims, values.paths
     value = values.source(step.operands[0], dims.slice(step, 0, step.words[1][0]), scope)
     weight = step.parameters[0]
@@ -167,7 +167,7 @@ def write_norm(step: Step, scope: Scope, values: Values) -> None:
 
 
 def divided(value: Val, shape: tuple[Vector, ...], scope: Scope, values: Values) -> Val:
-    """A value in rows as long as a weight, or the part of it that is as wide, if its own width is no multiple of that."""
+    """Reshape or cut a value to rows of a weight's length, unless its width is a multiple of that length."""
     if len(shape) != 1 or quotient(value.width, shape[0]) is not None:
         return value
     rows = quotient(values.dims.times(value.rows, value.width), shape[0])
@@ -175,7 +175,7 @@ def divided(value: Val, shape: tuple[Vector, ...], scope: Scope, values: Values)
 
 
 def normalised(weight: str, width: Vector, dims: Dimensions) -> Fields:
-    """The shape of a normalisation's weight, if it is not the width of what is read."""
+    """Field for the shape of a normalisation's weight, if it is not the operand's width."""
     shape = dims.family.shape(weight)
     if shape == (width,):
         return {}

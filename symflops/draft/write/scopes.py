@@ -1,4 +1,4 @@
-"""Values of a draft, and the lists of entries that make them."""
+"""Values of a draft, and scopes: the lists of entries that produce them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Val:
     """A value of the draft.
 
     Attributes:
-        name: What entries call it.
+        name: Its name in entries.
         rows: Rows per item (per batch if ``once``), over all samples.
         width: Elements per row, over all samples.
         once: Whether the value exists once per batch, not once per item.
@@ -34,7 +34,7 @@ class Val:
 
 @dataclass(frozen=True, slots=True)
 class Unsolved:
-    """A dimension without a formula: where it is, and its values."""
+    """A dimension without a formula: its place in the graph, and its values."""
 
     place: str
     values: Vector
@@ -42,7 +42,7 @@ class Unsolved:
 
 @dataclass
 class Scope:
-    """A list of entries while it is written.
+    """A list of entries under construction: the graph or the body of a loop or branch.
 
     Attributes:
         prefix: The module that paths in this list are relative to.
@@ -52,8 +52,8 @@ class Scope:
         count: The loop's number of items, as a formula.
         indexed: Paths of the loop's first item -> the same path with the index, if the loop runs several lists.
         entries: The entries so far.
-        parameters: Parameters that an entry of this list reads as values.
-        views: Values that this list has in another shape, by name and shape.
+        parameters: Parameters declared as values in this list.
+        views: Cache of reshaped values, by name and shape.
     """
 
     prefix: str
@@ -68,7 +68,7 @@ class Scope:
 
     @property
     def outwards(self) -> Iterator[Scope]:
-        """This list, then those around it."""
+        """This scope, followed by its enclosing scopes."""
         yield self
         if self.parent is not None:
             yield from self.parent.outwards

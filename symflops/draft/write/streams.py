@@ -1,4 +1,4 @@
-"""Writes streams: the axes of convolutions, one length for other rows, a stream of its own for rows once per batch."""
+"""Writes streams: axes of convolutions, one length for other rows, own streams for rows per batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Streams:
 
     Attributes:
         axes: Formulas of the axes of convolutions.
-        grids: Rows per item -> the tag and the axes of the convolution that has as many.
+        grids: Rows per item -> tag and axes of the convolution with that many rows.
         of_inputs: Input -> its axes, if a convolution reads it.
         once: Streams that exist once per batch, by name.
     """
@@ -32,22 +32,22 @@ class Streams:
         self.once: dict[str, Any] = {}
 
     def tag(self, rows: Vector, once: bool) -> Any:
-        """The tag of a value with these rows."""
+        """Stream tag of a value with these rows."""
         return self.grids[rows][0] if not once and rows in self.grids else ("rows", once, rows)
 
     def of(self, rows: Vector, once: bool) -> Any:
-        """The stream of a value with these rows, as an entry names it."""
+        """``stream`` field of an entry with these rows: a name if once per batch, else axes."""
         return self.per_batch(rows) if once else self.per_item(rows)
 
     def per_item(self, rows: Vector) -> dict[str, str]:
-        """Axes: those of a convolution with as many rows, else one."""
+        """Axes of a value: those of a convolution with that many rows, else a single axis ``m``."""
         if rows in self.grids:
             return dict(self.grids[rows][1])
         text = self.dims.text(rows, "rows")
         return {"m": text} if text != "1" else {}
 
     def per_batch(self, rows: Vector) -> str:
-        """A stream that exists once per batch: of one row, or of as many as the longest items need."""
+        """Name of a stream that exists once per batch, with one row or as many as the longest item has."""
         text = self.dims.text(rows, "rows")
         if text == "1":
             return "once"
@@ -59,16 +59,16 @@ class Streams:
         return name
 
     def named_axes(self, sizes: list[Vector]) -> dict[str, str]:
-        """The axes of a convolution, by name."""
+        """Axes of a convolution: name -> formula."""
         return {label: self.dims.text(size, "axes") for label, size in zip(AXES[len(sizes)], sizes, strict=True)}
 
     def remember(self, items: Vector, sizes: list[Vector]) -> None:
-        """Give rows the axes of a convolution; one axis that is as long as an input needs no name."""
+        """Record a convolution's axes for its number of rows, unless its single axis is an input length."""
         if items == self.dims.names.batch and (len(sizes) > 1 or sizes[0] not in self.dims.fitter.symbols.values()):
             named = self.named_axes(sizes)
             self.grids.setdefault(self.dims.times(*sizes), (grid_tag(items, sizes), named))
 
 
 def grid_tag(items: Vector, sizes: list[Vector]) -> Any:
-    """The tag of values with the axes of a convolution."""
+    """Stream tag of values with the axes of a convolution."""
     return ("axes", (items,), tuple(sizes))

@@ -1,4 +1,4 @@
-"""The values of a draft: what each reference of a plan is called, in the shape in which an operator reads it."""
+"""The values of a draft: maps references of a plan to named values in the shapes that operators read."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from symflops.draft.write.names import Paths, identifier, shortened
 from symflops.draft.write.scopes import Fields, Scope, Val
 from symflops.draft.write.streams import Streams
 
-OUTSIDE = ("input", "constant")  # references without a value until an operator says in which shape it reads them
+OUTSIDE = ("input", "constant")  # references without a value until an operator reads them in some shape
 
 
 class Values:
-    """The values of a draft, and what finds their dimensions, streams and paths; all writers share it.
+    """The values of a draft with their dimensions, streams and paths; shared by all writers.
 
     Attributes:
         plan: The steps of the first sample, which is written.
         dims: Formulas of rows and widths.
-        streams: Streams by their rows.
+        streams: The streams of the draft.
         paths: Paths of modules and parameters.
         made: The values of steps and of choices, by id.
-        carried: The values that a loop hands from one item to the next, by the id of the step that makes them.
+        carried: Loop-carried values, by the id of the step that produces them.
         inputs: The inputs that an entry reads, by the name of the argument.
         parts: Views by name.
         taken: The names of all values.
@@ -45,11 +45,11 @@ class Values:
 
     @property
     def by_name(self) -> dict[str, Val]:
-        """All values of steps and all views."""
+        """All values of steps and all views, by name."""
         return {**{value.name: value for value in self.made.values()}, **self.parts}
 
     def fresh(self, base: str) -> str:
-        """A new name after the last word of a path."""
+        """New unique name derived from the last word of a path."""
         found = numbered(shortened(base), self.taken)
         self.taken.add(found)
         return found
@@ -57,7 +57,7 @@ class Values:
     # reading
 
     def read(self, ref: Ref, scope: Scope) -> Val | None:
-        """The value of a reference; None for an input or a constant."""
+        """Value of a reference; None for an input or a constant."""
         if ref.kind == "step":
             return self.made[ref.id]
         if ref.kind == "carried":
@@ -65,11 +65,11 @@ class Values:
         return self.parameter(ref.name, scope) if ref.kind == "parameter" else None
 
     def read_all(self, refs: Sequence[Ref], scope: Scope) -> list[Val]:
-        """The values of references, without inputs and constants."""
+        """Values of references, skipping inputs and constants."""
         return [value for ref in refs if (value := self.read(ref, scope)) is not None]
 
     def parameter(self, name: str, scope: Scope) -> Val:
-        """A parameter as a value, declared in the list of entries that reads it first."""
+        """Parameter as a value, declared in the scope that reads it first."""
         for around in scope.outwards:
             if name in around.parameters:
                 return around.parameters[name]
@@ -84,7 +84,7 @@ class Values:
         return scope.parameters[name]
 
     def operand(self, ref: Ref, rows: Vector, width: Vector, scope: Scope, once: bool = False) -> Val:
-        """A reference as a value of given rows and width."""
+        """Value of a reference with the given rows and width; zeros for a constant."""
         rows, width = self.dims.shaped(rows, width)
         if ref.kind in OUTSIDE and ref.name in self.plan.inputs and not once:
             found: Val | None = self.input(ref.name, rows, width)
@@ -93,17 +93,17 @@ class Values:
         return self.zeros(rows, width, scope, once) if found is None else self.fitted(found, rows, width, scope, once)
 
     def source(self, ref: Ref, shape: Sequence[Vector], scope: Scope) -> Val:
-        """A value as it is; an input or a constant in the shape in which a step reads it."""
+        """Value of a reference, not reshaped; an input or constant takes ``shape``."""
         found = self.read(ref, scope)
         return self.in_shape(ref, shape, scope) if found is None else found
 
     def in_shape(self, ref: Ref, shape: Sequence[Vector], scope: Scope) -> Val:
-        """A reference as a value whose rows are all dimensions of a shape but the last."""
+        """Value of a reference in ``shape``: the last dimension is the width, the others are rows."""
         rows, once = self.dims.rows(self.dims.times(*shape[:-1]))
         return self.operand(ref, rows, shape[-1] if shape else self.dims.one, scope, once)
 
     def input(self, name: str, rows: Vector, width: Vector) -> Val:
-        """An input, declared in the shape in which an entry reads it first."""
+        """Value of an input, declared in the shape in which it is first read."""
         if name not in self.inputs:
             value = Val(identifier(name), rows, width, False, self.streams.tag(rows, False))
             self.inputs[name] = value
@@ -113,7 +113,7 @@ class Values:
     # shapes
 
     def fitted(self, value: Val, rows: Vector, width: Vector, scope: Scope, once: bool) -> Val:
-        """A value with given rows and width: itself, a known view of it, or a new one."""
+        """Value with the given rows and width: itself, a cached view, or a new one."""
         key = (value.name, rows, width, once)
         for around in scope.outwards:
             if key in around.views:
@@ -124,7 +124,7 @@ class Values:
         return found
 
     def reshaped(self, value: Val, rows: Vector, width: Vector, scope: Scope, once: bool) -> Val:
-        """A new view of a value; the value itself if it has the shape."""
+        """New view (expand, select, map or broadcast) of a value; itself if it has the shape."""
         if value.once and not once:
             blank = self.zeros(rows, width, scope, False)
             return self.derived(value, {"op": "mul", "from": [blank.name, value.name]}, scope, blank)
@@ -141,36 +141,36 @@ class Values:
         return self.parts[name]
 
     def widened(self, value: Val, width: Vector, scope: Scope) -> Val:
-        """A value of another width."""
+        """Append a ``map`` that changes a value's width."""
         name = self.fresh(value.name)
         scope.add({"op": "map", "from": value.name, "width": self.dims.text(width, name), "to": name})
         return replace(value, name=name, width=width)
 
     def zeros(self, rows: Vector, width: Vector, scope: Scope, once: bool, base: str = "constant") -> Val:
-        """A constant."""
+        """Append a ``zeros`` entry of the given shape, and return its value."""
         name = self.fresh(base)
         scope.add({"op": "zeros", "stream": self.streams.of(rows, once), "width": self.dims.text(width, name), "to": name})
         return Val(name, rows, width, once, self.streams.tag(rows, once))
 
     def derived(self, value: Val, fields: Fields, scope: Scope, shape: Val | None = None) -> Val:
-        """A value that an operator without a path makes of another one; in the shape of ``shape``, or as it was."""
+        """Append a pathless entry that derives a value, with the shape of ``shape`` or else unchanged."""
         name = self.fresh(value.name)
         scope.add({**fields, "to": name})
         return replace(shape or value, name=name)
 
     def copied(self, value: Val, scope: Scope) -> Val:
-        """The same value under a name of its own."""
+        """Append a copy of a value under a new name."""
         return self.derived(value, {"op": "add", "from": value.name}, scope)
 
     def selected(self, value: Val, stream: Any, tag: Any, scope: Scope) -> Val:
-        """A value whose rows are written as another stream."""
+        """Append a ``select`` that moves a value to another stream."""
         shape = replace(value, tag=tag)
         return self.derived(value, {"op": "select", "from": value.name, "stream": stream}, scope, shape)
 
     # results
 
     def put(self, step: Step, like: Val, key: str, fields: Fields, scope: Scope, parameters: tuple[str, ...] = ()) -> Val:
-        """Append the entry that makes the value of a step: in the shape of ``like``, under a new name after its name."""
+        """Append a step's entry; its value has the shape of ``like`` and a new name derived from it."""
         made = self.made[step.id] = replace(like, name=self.fresh(like.name))
         fields = {**fields, "to": made.name}
         if parameters:

@@ -13,7 +13,7 @@ WORDS = {"y", "n", "yes", "no", "on", "off", "null", "~"}
 
 
 def quoted(value: Any) -> str:
-    """A value as YAML reads it back, on one line."""
+    """Value as YAML flow text on one line, quoted where necessary."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{quoted(key)}: {quoted(item)}" for key, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
@@ -30,7 +30,7 @@ def is_bare(text: str) -> bool:
 
 
 def lines_of(entries: Sequence[Any], indent: int) -> list[str]:
-    """Entries as lines."""
+    """YAML lines of entries and their bodies, indented."""
     pad = " " * indent
     found: list[str] = []
     for key, fields in entries:
@@ -48,7 +48,7 @@ def lines_of(entries: Sequence[Any], indent: int) -> list[str]:
 
 
 def wrapped(head: str, fields: Mapping[str, Any], indent: int) -> list[str]:
-    """A mapping in braces, on as many lines as its width needs."""
+    """Mapping in braces after ``head``, wrapped at the line width."""
     text = ", \0".join(f"{quoted(name)}: {quoted(value)}" for name, value in fields.items())
     lines, line = [], head + "{"
     for piece in f"{text}}}".split("\0"):

@@ -1,4 +1,4 @@
-"""Batches in any language: the streams of a batch, their columns of lengths, and the sums over them."""
+"""Batches in any language: streams, their columns of lengths, and plans for the sums over them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ StreamRow = tuple[str, str, tuple[str, ...], bool]
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """A sum or maximum of ``formula`` over the items of ``columns``.
+    """Sum or maximum of ``formula`` over the items of ``columns``.
 
     ``kind`` is ``once`` (a formula of the batch as a whole), ``count`` (the formula is constant; the column, if a stream has
     such items, gives their number), ``column`` (the formula is the column itself) or ``items``.
@@ -27,7 +27,7 @@ class Summed:
 
 
 def summed(what: Moment | Statistic, program: Program) -> Summed:
-    """How a moment or a statistic is computed from the columns of a batch."""
+    """Plan the computation of a moment or statistic from the columns of a batch."""
     if what.items == ONCE:
         return Summed("once", (), what.formula)
     wanted = lengths_in(what.formula, program)
@@ -38,26 +38,26 @@ def summed(what: Moment | Statistic, program: Program) -> Summed:
 
 
 def stream_rows(program: Program) -> list[StreamRow]:
-    """The streams of a batch: name, index set, variables, and whether a batch may leave it out."""
+    """Input streams of a batch: (name, index set, length variables, whether it is optional)."""
     return [(stream.name, stream.items, stream.variables, stream.optional) for stream in program.streams if stream.given]
 
 
 def stream_groups(program: Program) -> list[list[StreamRow]]:
-    """The streams of a batch by index set."""
+    """Input streams of a batch, grouped by index set."""
     return list(grouped((row[1], row) for row in stream_rows(program)).values())
 
 
 def columns(program: Program) -> list[str]:
-    """The variables in the order of the columns of a batch."""
+    """Length variables of a batch, in column order."""
     return [column for group in stream_groups(program) for row in group for column in columns_of(row)]
 
 
 def columns_of(row: StreamRow) -> tuple[str, ...]:
-    """The columns of a stream: its variables, or its name if it only counts items."""
+    """Columns of a stream: its length variables, or its own name if it only counts items."""
     return row[2] or (row[0],)
 
 
 def lengths_in(formula: Formula, program: Program) -> list[str]:
-    """The lengths of an item in a formula."""
+    """Length variables that occur in ``formula``, in order."""
     variables = {name for stream in program.streams for name in stream.variables}
     return [name for name in dict.fromkeys(symbols(formula)) if name in variables]

@@ -1,4 +1,4 @@
-"""Formulas as infix text: one walk for all languages, and expressions of programming languages with exact integers.
+"""Formulas as infix text: a base printer for all languages, and one for exact integer expressions.
 
 For languages without exact fractions, a fraction becomes numerator and denominator.
 """
@@ -20,22 +20,22 @@ SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
 
 
 class Printer(ABC):
-    """Prints formulas; a language says how symbols, products, powers, functions and brackets look.
+    """Base class of formula printers; languages define symbols, products, powers, functions and brackets.
 
     Methods that return a pair give a text and its precedence: ``SUM``, ``PRODUCT``, ``UNARY`` or ``ATOM``.
     """
 
     def text(self, formula: Formula) -> str:
-        """``formula`` in this language."""
+        """Print ``formula`` in this language."""
         return self.visit(formula)[0]
 
     def inside(self, formula: Formula, least: int) -> str:
-        """``formula``, in parentheses if it binds weaker than ``least``."""
+        """Print ``formula``, in parentheses if its precedence is below ``least``."""
         text, precedence = self.visit(formula)
         return f"({text})" if precedence < least else text
 
     def visit(self, formula: Formula) -> tuple[str, int]:
-        """``formula`` and its precedence."""
+        """Print ``formula``: (text, precedence)."""
         match formula:
             case Num():
                 return self.number(formula.value)
@@ -59,47 +59,47 @@ class Printer(ABC):
                 assert_never(formula)
 
     def sum(self, terms: tuple[Formula, ...]) -> str:
-        """Terms with their signs."""
+        """Print a sum; a negative term becomes a subtraction."""
         first, *rest = (self.inside(term, SUM) for term in terms)
         return first + "".join(f" - {text[1:]}" if text.startswith("-") else f" + {text}" for text in rest)
 
     @abstractmethod
     def number(self, value: Fraction) -> tuple[str, int]:
-        """A number."""
+        """Print a number."""
 
     @abstractmethod
     def symbol(self, name: str) -> str:
-        """A letter."""
+        """Print a symbol."""
 
     @abstractmethod
     def quoted(self, text: str) -> str:
-        """A text."""
+        """Print a string literal."""
 
     @abstractmethod
     def product(self, factors: tuple[Formula, ...]) -> tuple[str, int]:
-        """A product."""
+        """Print a product."""
 
     @abstractmethod
     def power(self, formula: Power) -> str:
-        """A power."""
+        """Print a power."""
 
     @abstractmethod
     def apply(self, formula: Apply) -> tuple[str, int]:
-        """A function of numbers or of a list."""
+        """Print a function call on numbers or on a list."""
 
     @abstractmethod
     def bracket(self, formula: Bracket) -> tuple[str, int]:
-        """A condition, 0 or 1."""
+        """Print a condition, whose value is 0 or 1."""
 
     @abstractmethod
     def tally(self, formula: TallyOf) -> tuple[str, int]:
-        """A sum over iterations."""
+        """Print the number of iterations that satisfy a condition."""
 
 
 class CodePrinter(Printer):
-    """Source code; ``names`` are the names of letters in code, ``named`` the names of whole formulas.
+    """Prints source code; ``names`` maps symbols to identifiers, ``named`` maps formulas to variables.
 
-    A letter ``q`` without a name keeps its own; if it may be null, it is 0 for null, and ``has_q`` says whether it is given.
+    A symbol ``q`` without an entry keeps its name. If it is nullable, null reads as 0 and ``has_q`` tests for null.
     """
 
     times = "*"
@@ -114,7 +114,7 @@ class CodePrinter(Printer):
         return super().visit(formula)
 
     def alone(self, formula: Formula) -> str:
-        """``formula`` as a whole expression, which needs no parentheses."""
+        """Print ``formula`` as a whole expression, without outer parentheses."""
         return self.text(formula)
 
     def number(self, value: Fraction) -> tuple[str, int]:
@@ -142,22 +142,22 @@ class CodePrinter(Printer):
 
     @abstractmethod
     def literal(self, value: int) -> str:
-        """An integer."""
+        """Print an integer literal."""
 
     @abstractmethod
     def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
-        """An exact division; ``product`` if the divisor is a product."""
+        """Print an exact division; ``product``: whether the divisor is a product."""
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """How one language writes the statements that read sizes.
+    """Syntax of one language for the statements that read sizes.
 
     Attributes:
-        printer: Makes a printer of formulas whose names may be set.
-        assigned: The statement that assigns an expression to a name.
-        size: The expression that reads a size for formulas.
-        given: The condition that a nullable size is not null.
+        printer: Creates a formula printer with empty name tables.
+        assigned: Prints an assignment from a name and an expression.
+        size: Prints the expression that reads a size.
+        given: Prints the test that a nullable size is not null.
     """
 
     printer: Callable[[], CodePrinter]
@@ -167,14 +167,14 @@ class Language:
 
 
 DENOMINATOR = "denominator"
-"""The kind of the size that is the denominator of a rational size; both have the same attribute."""
+"""Field kind of the denominator of a rational size; numerator and denominator share one attribute."""
 
 Ratio = tuple[Formula, Formula]
-"""Numerator and denominator."""
+"""(Numerator, denominator)."""
 
 
 def in_whole_numbers(program: Program) -> Program:
-    """``program`` with equal formulas of integers only."""
+    """Rewrite ``program`` over integers: each rational size becomes a numerator and a denominator."""
     fractions = Fractions(denominators(program))
     if not fractions.denominators:
         return program
@@ -197,23 +197,23 @@ def in_whole_numbers(program: Program) -> Program:
 
 
 def denominators(program: Program) -> dict[str, str]:
-    """The letters of the denominators of rational sizes."""
+    """Rational size -> letter of its denominator."""
     return {field.letter: f"{field.letter}_under" for field in program.fields if field.kind == "rational"}
 
 
 class Fractions:
-    """Formulas as fractions; ``denominators`` has a letter for the denominator of each letter that is a fraction."""
+    """Splits formulas into numerators and denominators; ``denominators`` maps rational letters to theirs."""
 
     def __init__(self, denominators: Mapping[str, str]) -> None:
         self.denominators = dict(denominators)
 
     def whole(self, formula: Formula) -> Formula:
-        """``formula`` in integers; a division that remains is exact."""
+        """Rewrite ``formula`` over integers; a remaining division is exact."""
         top, bottom = self.of(formula)
         return top if bottom == ONE else times(top, Power(bottom, -1))
 
     def of(self, formula: Formula) -> Ratio:
-        """``formula`` as a fraction."""
+        """Split ``formula`` into numerator and denominator."""
         if not any(name in self.denominators for name in symbols(formula)):
             return formula, ONE
         match formula:
@@ -240,13 +240,13 @@ class Fractions:
                 assert_never(formula)
 
     def apply(self, formula: Apply) -> Ratio:
-        """A function of fractions over a common denominator, which a rounded quotient cancels."""
+        """Apply a function to numerators over a common denominator, which a rounded quotient cancels."""
         parts, bottom = self.common(formula.arguments)
         result = Apply(formula.function, parts)
         return result, ONE if formula.function in ("floordiv", "ceildiv") else bottom
 
     def common(self, formulas: tuple[Formula, ...]) -> tuple[tuple[Formula, ...], Formula]:
-        """Numerators over one denominator."""
+        """Bring ``formulas`` to a common denominator: (numerators, denominator)."""
         halves = [self.of(formula) for formula in formulas]
         bottoms = [bottom for bottom in dict.fromkeys(bottom for _, bottom in halves) if bottom != ONE]
         every = times(*bottoms)

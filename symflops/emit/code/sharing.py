@@ -1,6 +1,6 @@
-"""The body of a function that evaluates formulas, in any language; equal things in it are printed once.
+"""Function bodies that evaluate formulas in any language, with common subexpressions and rows shared.
 
-Rows of equal modules are one block, and equal parts of formulas have one name.
+Modules with equal rows share one block; a repeated part of formulas is assigned to a variable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from symflops.ir.program import Program
 
 T = TypeVar("T")
 LEAST = 8
-"""The least number of nodes of a repeated part that gets a name."""
+"""Minimum number of nodes of a common subexpression that gets a variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Row(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The rows of a block below a path."""
+    """Reference to a shared block, whose rows apply below ``path``."""
 
     path: str
     block: str
@@ -41,21 +41,21 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[T]):
-    """Rows in order, and the blocks that they and later blocks use, by name."""
+    """Rows in order, and the shared blocks by name, each before its first use."""
 
     blocks: tuple[tuple[str, tuple[Row[T] | Use, ...]], ...]
     rows: tuple[Row[T] | Use, ...]
 
     def cells(self) -> list[T]:
-        """The cells of all printed rows, those of a block once."""
+        """Cells of all printed rows; a shared block counts once."""
         every = [*(entry for _, entries in self.blocks for entry in entries), *self.rows]
         return [entry.cells for entry in every if isinstance(entry, Row)]
 
 
 def shared(rows: Sequence[tuple[str, T]], taken: set[str]) -> Table[T]:
-    """A table in which modules with equal rows, paths below the module included, share one block.
+    """Build a table in which modules with equal rows (relative paths and cells) share one block.
 
-    ``taken`` are names that no block may have; the names of the blocks are added to it.
+    ``taken`` are reserved names; the names of the blocks are added to it.
     """
     return _Blocks(_Tree(rows), taken).table()
 
@@ -65,7 +65,7 @@ Item = tuple[str, bool, int]
 
 
 class _Tree(Generic[T]):
-    """The modules of a table as nodes; equal modules are one node, and inner nodes come first."""
+    """Module tree of a table with equal modules merged into one node; inner nodes come first."""
 
     def __init__(self, rows: Sequence[tuple[str, T]]) -> None:
         self.cells: dict[T, int] = {}
@@ -77,7 +77,7 @@ class _Tree(Generic[T]):
         self.items = list(self.nodes)
 
     def node(self, rows: Sequence[tuple[list[str], int]]) -> int:
-        """The node of consecutive rows."""
+        """Number of the node that consecutive rows form; equal rows return the same number."""
         found = tuple(self.items_of(rows))
         if found not in self.nodes:
             self.nodes[found] = len(self.nodes)
@@ -85,7 +85,7 @@ class _Tree(Generic[T]):
         return self.nodes[found]
 
     def items_of(self, rows: Sequence[tuple[list[str], int]]) -> Iterator[Item]:
-        """The rows and inner modules of ``rows``; a module that is another's only entry joins its name, as in ``mlp.up``."""
+        """Entries of a node: rows and inner modules; an only child joins its parent's name, as in ``mlp.up``."""
         for (name, module), group in groupby(rows, lambda row: (row[0][0], len(row[0]) > 1)):
             if not module:
                 yield from ((name, False, cells) for _, cells in group)
@@ -99,7 +99,7 @@ class _Tree(Generic[T]):
 
 
 class _Blocks(Generic[T]):
-    """Names the nodes that several modules share."""
+    """Turns nodes that several modules share into named blocks."""
 
     def __init__(self, tree: _Tree[T], taken: set[str]) -> None:
         self.tree = tree
@@ -115,12 +115,12 @@ class _Blocks(Generic[T]):
         return self.tree.uses[node] > 1 and self.sizes[node] > 1
 
     def table(self) -> Table[T]:
-        """The whole table."""
+        """Build the table."""
         rows = tuple(self.entries(self.tree.root, ""))
         return Table(tuple(self.blocks), rows)
 
     def entries(self, node: int, before: str) -> list[Row[T] | Use]:
-        """The rows of a node below the path ``before``."""
+        """Rows and block references of a node, with paths prefixed by ``before``."""
         found: list[Row[T] | Use] = []
         for name, module, number in self.tree.items[node]:
             path = f"{before}{name}"
@@ -133,7 +133,7 @@ class _Blocks(Generic[T]):
         return found
 
     def block(self, node: int, path: str) -> str:
-        """The name of a block, which is added to the table at its first use."""
+        """Name of the block for ``node``; the first call adds the block to the table."""
         if node not in self.names:
             entries = tuple(self.entries(node, ""))
             words = [word for word in path.split(".") if word.isidentifier()]
@@ -143,7 +143,7 @@ class _Blocks(Generic[T]):
 
 
 def unused(word: str, taken: set[str]) -> str:
-    """``word_1``, or the first such name that is not taken; it is added to ``taken``."""
+    """Return the first of ``word_1``, ``word_2``, ... that is not in ``taken``, and add it to ``taken``."""
     number = 1
     while f"{word}_{number}" in taken:
         number += 1
@@ -152,9 +152,9 @@ def unused(word: str, taken: set[str]) -> str:
 
 
 def named_parts(formulas: Iterable[Formula], printer: CodePrinter, taken: set[str]) -> list[tuple[str, str]]:
-    """Names and texts of long parts that occur more than once in ``formulas``; ``printer`` prints the names from then on.
+    """Extract common subexpressions as (variable, text); ``printer`` uses the variables from then on.
 
-    Counts of iterations are not split.
+    Sums over iterations stay whole.
     """
     uses: Counter[Formula] = Counter()
     order: list[Formula] = []
@@ -178,9 +178,9 @@ def named_parts(formulas: Iterable[Formula], printer: CodePrinter, taken: set[st
 
 
 def is_worth(formula: Formula) -> bool:
-    """Whether a part deserves a name: a comparison with a text, or one of many nodes.
+    """Whether a repeated part gets a variable: it compares with a string, or has at least ``LEAST`` nodes.
 
-    A divisor and a negative term do not: only the product or sum around them prints them.
+    Divisors and negative terms get none, because the surrounding product or sum prints them.
     """
     match formula:
         case Num() | Sym() | Text() | TallyOf():
@@ -192,7 +192,7 @@ def is_worth(formula: Formula) -> bool:
 
 
 def columns_aligned(table: Sequence[Sequence[str]], widest: int) -> list[str]:
-    """Rows with aligned columns; a cell of more than ``widest`` characters, a quarter after the first, shifts only its row."""
+    """Align columns; a cell longer than ``widest`` (a quarter after column 1) shifts only its own row."""
     widths = []
     for column in zip_longest(*table, fillvalue=""):
         widths.append(max((len(cell) for cell in column if len(cell) <= widest), default=0))
@@ -201,12 +201,12 @@ def columns_aligned(table: Sequence[Sequence[str]], widest: int) -> list[str]:
 
 
 def identifier(regime: str) -> str:
-    """A regime as part of the name of a function."""
+    """Turn a regime's name into part of an identifier."""
     return re.sub(r"\W", "_", regime)
 
 
 def letters_read(program: Program, language: Language, formulas: Collection[Formula]) -> list[str]:
-    """Statements that read the letters of ``formulas`` from ``sizes``."""
+    """Statements that assign the letters of ``formulas`` from ``sizes``, definitions included."""
     wanted = needed(formulas, program)
     inside = [*formulas, *(item.formula for item in program.definitions if item.letter in wanted)]
     tested = {formula.arguments[0] for formula in brackets(inside) if formula.kind == "given"}
@@ -222,7 +222,7 @@ def letters_read(program: Program, language: Language, formulas: Collection[Form
 
 
 class Scope:
-    """The body of a function that evaluates formulas: its statements, the names in it, and a printer that uses the names."""
+    """Body of a function that evaluates formulas: statements, variables, and a printer that uses them."""
 
     def __init__(self, program: Program, language: Language, formulas: Iterable[Formula]) -> None:
         self.language, self.printer = language, language.printer()
@@ -234,7 +234,7 @@ class Scope:
         self.taken = letters | set(names.values())
 
     def tallied(self, formulas: Iterable[Formula], program: Program) -> tuple[dict[Formula, str], list[str]]:
-        """A name for each count over a list of layers, and the statements that count."""
+        """Assign a variable to each sum over iterations: (formula -> variable, assignments)."""
         labels, lines = dict(program.loops), []
         names: dict[Formula, str] = {}
         for tally in dict.fromkeys(tally for formula in formulas for tally in tallies(formula)):
@@ -244,5 +244,5 @@ class Scope:
         return names, lines
 
     def share(self, formulas: Iterable[Formula]) -> None:
-        """Assign names to the parts that several of ``formulas`` have in common."""
+        """Assign common subexpressions of ``formulas`` to variables."""
         self.statements += [self.language.assigned(*part) for part in named_parts(formulas, self.printer, self.taken)]

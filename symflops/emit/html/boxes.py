@@ -17,7 +17,7 @@ MOST = 30
 """The most boxes that read at a glance; the depth of modules in a picture follows from it."""
 
 SPREAD = 3
-"""From how many readers on the edges of a value are not drawn among levels."""
+"""Number of readers from which the edges of a value are not drawn among levels."""
 
 PASSED = (*STEPS, "parameter")
 """Kinds that only pass values on: edges run past them. Sums of several values are kept."""
@@ -31,7 +31,7 @@ WIDEST = 44
 SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 ENDS = ("input", "output")
 Key = tuple[tuple[str, ...], tuple[str, ...], int]
-"""A group: its loops, the path of its module, and a number that sets it apart from others of this path."""
+"""Key of a group: its loops, the path of its module, and a number that makes the key unique."""
 
 LETTER, SMALL, PAD, LINE, SUM = 7.4, 6.3, 13.0, 16.0, 24.0
 """In pixels: widths of letters, padding of boxes, height of a line, width of a sum."""
@@ -39,7 +39,7 @@ LETTER, SMALL, PAD, LINE, SUM = 7.4, 6.3, 13.0, 16.0, 24.0
 
 @dataclass
 class Group:
-    """A box: the operators of one module within one frame, a tuple of loops; ``opens`` names the picture of its inside."""
+    """Box: operators of one module in one frame (a tuple of loops); ``opens`` names the picture inside."""
 
     name: str
     label: str
@@ -50,7 +50,7 @@ class Group:
 
     @property
     def small(self) -> str:
-        """The second line: the operator's kind and caption, or how many operators of each kind."""
+        """Second line of a box: kind and caption of a single operator, or number of operators by kind."""
         if self.kinds in (["input"], ["output"]):
             return "" if self.captions[0] else self.kinds[0]
         if len(self.kinds) == 1:
@@ -65,7 +65,7 @@ class Group:
 
     @property
     def work(self) -> str:
-        """The colour class; empty without matrix work."""
+        """Colour class of the box; empty without matrix work."""
         kinds = ("attention", "conv", "linear", *self.kinds)
         return next((WORK[kind] for kind in kinds if kind in WORK and kind in self.kinds), "")
 
@@ -83,19 +83,19 @@ class Group:
 
 
 def typeset(text: str) -> str:
-    """An expression with arrows, points, signs and superscripts."""
+    """Typeset an expression with Unicode arrows, dots, signs and superscripts."""
     text = re.sub(r"\*\*(\d)", lambda found: SUPERSCRIPTS[int(found[1])], text.replace("->", "→")).replace("*", "·")
     text = re.sub(r"floor\(([^()]*)\)", r"⌊\1⌋", re.sub(r"ceil\(([^()]*)\)", r"⌈\1⌉", text))
     return text.replace(">=", "≥").replace(" - ", " \u2212 ")
 
 
 def words(kind: str) -> str:
-    """A kind of operator as people write it."""
+    """Kind of an operator in words."""
     return kind.replace("_", " ")
 
 
 def without_steps(graph: networkx.DiGraph) -> networkx.DiGraph:
-    """The graph without operators that only pass values on, and without edges from one iteration to the next."""
+    """Remove operators that only pass values on, and edges from one iteration to the next."""
     kept = networkx.DiGraph(name=graph.name)
     sources: dict[str, dict[str, None]] = {}
     carried = {(one, two) for one, two, data in graph.edges(data=True) if data.get("carried")}
@@ -115,13 +115,13 @@ def without_steps(graph: networkx.DiGraph) -> networkx.DiGraph:
 
 
 def best(graph: networkx.DiGraph) -> tuple[dict[str, Group], list[tuple[str, str]]]:
-    """The groups and edges of the finest depth that still reads at a glance."""
+    """Group modules at the greatest depth with at most ``MOST`` boxes: (groups, edges)."""
     finer = (grouped(graph, depth) for depth in range(2, 6))
     return [grouped(graph, 1), *takewhile(lambda found: len(found[0]) <= MOST, finer)][-1]
 
 
 def inside(graph: networkx.DiGraph, nodes: Sequence[str]) -> tuple[dict[str, Group], list[tuple[str, str]]]:
-    """The groups and edges of a part of a graph: as :func:`best`, or however many boxes show more than one."""
+    """Group a part of a graph as :func:`best`; if that gives one box, at the first depth with several."""
     part = networkx.DiGraph()  # in the order of execution, which a view of a part does not keep
     part.add_nodes_from((name, graph.nodes[name]) for name in nodes)
     part.add_edges_from((one, two) for one in nodes for two in graph.successors(one) if two in part)
@@ -134,7 +134,7 @@ def inside(graph: networkx.DiGraph, nodes: Sequence[str]) -> tuple[dict[str, Gro
 
 
 def grouped(graph: networkx.DiGraph, depth: int) -> tuple[dict[str, Group], list[tuple[str, str]]]:
-    """Modules to ``depth`` below their frame, or below the module that holds frames; as runs if they would form a cycle."""
+    """Group operators by module, ``depth`` levels below their frame; cyclic groups are cut into runs."""
     keys = without_cycles(graph, module_keys(graph, depth))
     names = {key: f"g{number}" for number, key in enumerate(dict.fromkeys(keys.values()))}
     groups: dict[str, Group] = {}
@@ -149,14 +149,14 @@ def grouped(graph: networkx.DiGraph, depth: int) -> tuple[dict[str, Group], list
 
 
 def edges_between(graph: networkx.DiGraph, names: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The edges between groups, each once."""
+    """Edges between groups, each once."""
     return list(dict.fromkeys((names[one], names[two]) for one, two in graph.edges if names[one] != names[two]))
 
 
 def levels(graph: networkx.DiGraph) -> tuple[dict[str, Group], list[tuple[str, str]], dict[str, list[str]]]:
-    """A box for each repeat, each numbered module and each other module, edges between them, and the nodes in each.
+    """Collapse a graph to levels (repeats and modules): (groups, edges, nodes per group).
 
-    What many boxes read, such as the embedding of a timestep, leads to one box that says so.
+    A value with many readers, such as a timestep embedding, gets one edge to a box that lists them.
     """
     keys = without_cycles(graph, level_keys(graph))
     names = {key: f"g{number}" for number, key in enumerate(dict.fromkeys(keys.values()))}
@@ -182,13 +182,13 @@ def levels(graph: networkx.DiGraph) -> tuple[dict[str, Group], list[tuple[str, s
 
 
 def level_keys(graph: networkx.DiGraph) -> dict[str, Key]:
-    """The level of each node: its outermost repeat, else its module, down to the number of one in a list."""
+    """Level of each node: its outermost repeat, else its module (with the number if it is in a list)."""
     holders = {str(loop).partition(".")[0] for _, data in graph.nodes(data=True) for loop in data["loops"] if "." in loop}
     return merged(graph, {name: level(number, data, holders) for number, (name, data) in enumerate(graph.nodes(data=True))})
 
 
 def level(number: int, data: Mapping[str, Any], holders: Container[str]) -> Key:
-    """The level of a node; modules in ``holders`` are too large for one, and inputs, outputs and loose sums have their own."""
+    """Level of a node; modules in ``holders`` are split by child; inputs, outputs, loose sums stay single."""
     if data["loops"]:
         return data["loops"][:1], tuple(data["loops"][0].rpartition(" x ")[0].split(".")), -1
     path = () if data["kind"] in ENDS else tuple(str(data["label"]).split("."))
@@ -198,7 +198,7 @@ def level(number: int, data: Mapping[str, Any], holders: Container[str]) -> Key:
 
 
 def merged(graph: networkx.DiGraph, keys: dict[str, Key]) -> dict[str, Key]:
-    """The groups with those of a cycle taken together, as the module that holds them all."""
+    """Merge the groups of each cycle into the module that contains them all."""
     into: dict[Key, Key] = {}
     for part in cycles(graph, keys):
         paths = sorted(path for loops, path, _ in part if not loops)
@@ -209,7 +209,7 @@ def merged(graph: networkx.DiGraph, keys: dict[str, Key]) -> dict[str, Key]:
 
 
 def module_keys(graph: networkx.DiGraph, depth: int) -> dict[str, Key]:
-    """The group of each node; inputs, outputs and sums beside frames form groups of their own."""
+    """Group of each node; inputs, outputs and sums next to frames form separate groups."""
     frames = {tuple(path_of(loop)) for _, data in graph.nodes(data=True) for loop in data["loops"]}
     keys = {}
     for number, (name, data) in enumerate(graph.nodes(data=True)):
@@ -223,7 +223,7 @@ def module_keys(graph: networkx.DiGraph, depth: int) -> dict[str, Key]:
 
 
 def without_cycles(graph: networkx.DiGraph, keys: dict[str, Key]) -> dict[str, Key]:
-    """The groups with those of cycles cut into runs of consecutive nodes."""
+    """Cut the groups of each cycle into runs of consecutive nodes."""
     for _ in range(2):
         cyclic = set[Key]().union(*cycles(graph, keys))
         if not cyclic:
@@ -234,7 +234,7 @@ def without_cycles(graph: networkx.DiGraph, keys: dict[str, Key]) -> dict[str, K
 
 
 def cycles(graph: networkx.DiGraph, keys: Mapping[str, Key]) -> Iterator[set[Key]]:
-    """The groups that lead to each other."""
+    """Yield each set of groups that form a cycle."""
     quotient = networkx.DiGraph()
     quotient.add_nodes_from(keys.values())
     quotient.add_edges_from((keys[one], keys[two]) for one, two in graph.edges if keys[one] != keys[two])
@@ -242,10 +242,10 @@ def cycles(graph: networkx.DiGraph, keys: Mapping[str, Key]) -> Iterator[set[Key
 
 
 def frame_depth(loops: tuple[str, ...]) -> int:
-    """The length of the path of the innermost of ``loops``."""
+    """Length of the path of the innermost loop; 0 without loops."""
     return len(path_of(loops[-1])) if loops else 0
 
 
 def path_of(loop: str) -> list[str]:
-    """The path of a frame's modules: ``model.layers x L`` holds ``model.layers.*``."""
+    """Path of the modules in a frame: ``model.layers x L`` contains ``model.layers.*``."""
     return [*loop.rpartition(" x ")[0].split("."), "*"]

@@ -21,9 +21,9 @@ TIMES = " \u00d7 "
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Sizes and a batch that the calculator offers: a config, and one entry per item and stream.
+    """Preset of the calculator: a config, and a batch with one entry per item and stream.
 
-    ``source`` says where the config was published, ``record`` is the name of the measured case that has it.
+    ``source`` is where the config was published, ``record`` the name of the measured case with this config.
     """
 
     label: str
@@ -35,7 +35,7 @@ class Preset:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The surroundings of a page: its family, presets, picture and estimators.
+    """Context of a page: its family, presets, picture and estimators.
 
     ``estimators`` are pairs of the key under which a script registers, that of the program first, and the address of the
     script; the address is empty if the page contains the script.
@@ -50,12 +50,12 @@ class Setting:
 
 
 def embedded(value: object) -> str:
-    """``value`` as JSON within a script element."""
+    """Print ``value`` as JSON that is safe in a script element."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def calculator(program: Program, setting: Setting) -> dict[str, Any]:
-    """The names of the template for the calculator."""
+    """Template variables of the calculator."""
     regimes = [(regime.name, regime.doc) for regime in program.regimes]
     conventions = [(name, convention_doc(program, name)) for name in program.conventions]
     streams = [(stream, stream_note(stream)) for stream in program.streams if stream.given]
@@ -92,14 +92,14 @@ def calculator(program: Program, setting: Setting) -> dict[str, Any]:
 
 
 def checks(program: Program) -> dict[str, Any]:
-    """The parts of the census of classes by which a config is refused."""
+    """Parts of the census that decide whether the calculator rejects a config, by class."""
     kept = ("guarded", "words", "unrun")
     census: Mapping[str, Any] = cast(Any, program.census) or {}
     return {name: {part: entry[part] for part in kept if part in entry} for name, entry in census.items()}
 
 
 def whole_batch(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]:
-    """``batch`` completed with the streams that a batch needs; streams that only count give their number of items."""
+    """Complete ``batch`` with missing required streams; streams that only count become numbers."""
     counted = {stream.name for stream in program.streams if stream.counts}
     given = {
         name: len(value) if name in counted and isinstance(value, (list, tuple)) else value for name, value in batch.items()
@@ -108,7 +108,7 @@ def whole_batch(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def needed_lengths(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]:
-    """Typical entries for the streams that ``batch`` needs and lacks, as many as the other streams have."""
+    """Typical entries of required streams that ``batch`` lacks, as many as its longest stream has."""
     count = max([len(given) for given in batch.values() if isinstance(given, list)] or [1])
     typical = typical_batch(program)
     missing = [stream for stream in program.streams if stream.given and not stream.optional and stream.name not in batch]
@@ -116,14 +116,14 @@ def needed_lengths(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]
 
 
 def stream_note(stream: StreamInfo) -> str:
-    """The meaning of an entry of a stream, in words."""
+    """Describe an entry of a stream in words."""
     if stream.counts:
         return f"the number of {stream.items}"
     return f"{TIMES.join(stream.variables)} per item of {stream.items}" + (", may be left out" if stream.optional else "")
 
 
 def size_note(field: Field, program: Program) -> str:
-    """The meaning of a size, and the formula of its default if it depends on other sizes."""
+    """Describe a size, with the formula of its default if it depends on other sizes."""
     notes = [field.doc] if field.doc else []
     if (
         field.default is not None

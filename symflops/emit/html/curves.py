@@ -1,4 +1,4 @@
-"""Curves over a length as a picture (SVG): both axes logarithmic, a line for each curve, a dashed line at each mark."""
+"""Curves over a length as SVG, with logarithmic axes and a dashed line at each mark."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ WIDTH, HEIGHT = 720.0, 340.0
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 36.0, 40.0, 46.0
 PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 MANY = 8
-"""Lines of a grid of which each has its number."""
+"""Number of grid lines up to which every line is labelled."""
 
 
 def picture(plot: Plot) -> str:
-    """The picture of a plot; its curves have the classes ``curve-0``, ``curve-1`` ..."""
+    """Draw a plot as SVG; its curves have the classes ``curve-0``, ``curve-1`` ..."""
     return "\n".join((*_Picture(plot).elements(), "</svg>"))
 
 
@@ -31,16 +31,16 @@ class _Picture:
         self.most = max(ceil(log10(max(values, default=Fraction(1)))), self.least + 1)
 
     def x(self, length: int) -> float:
-        """The place of a length."""
+        """Horizontal position of a length, in pixels."""
         return LEFT + (log2(length) - self.low) / (self.high - self.low) * (WIDTH - LEFT - RIGHT)
 
     def y(self, value: Fraction) -> float:
-        """The place of a value."""
+        """Vertical position of a value, in pixels; 0 lies on the axis."""
         share = (log10(value) - self.least) / (self.most - self.least) if value else 0.0
         return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
     def elements(self) -> Iterator[str]:
-        """The elements, after each other."""
+        """SVG elements of the plot, in order."""
         plot = self.plot
         title = html.escape(plot.title)
         yield (
@@ -61,7 +61,7 @@ class _Picture:
             yield f'<text class="marked{side[0]}" x="{side[1]:.1f}" y="{TOP + 14:.1f}">{length:,}</text>'
 
     def grid(self) -> Iterator[str]:
-        """The lines of the grid with their numbers, and the names of both axes."""
+        """Grid lines with labels, and the names of both axes."""
         bottom = HEIGHT - BOTTOM
         for power in every(range(ceil(self.low), floor(self.high) + 1)):
             x = self.x(2**power)
@@ -78,12 +78,12 @@ class _Picture:
 
 
 def every(numbers: Sequence[int]) -> Sequence[int]:
-    """Numbers, if they are many every second or third of them."""
+    """Thin out ``numbers`` to at most ``MANY`` evenly spaced ones."""
     return numbers[:: ceil(len(numbers) / MANY)]
 
 
 def short(power: int) -> str:
-    """A power of ten with a prefix.
+    """Print a power of ten with an SI prefix.
 
     >>> short(4), short(12)
     ('10 k', '1 T')

@@ -26,21 +26,21 @@ FAMILIES = {
 
 
 KEPT = 24
-"""The most characters of a cell that never breaks."""
+"""Maximum number of characters of a cell that never breaks."""
 
 LONG = "-" * (KEPT + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The HTML elements of style sheets and scripts, as links or with their contents."""
+    """HTML elements of style sheets and scripts, linked or inlined."""
 
     styles: str
     scripts: str
 
 
 def render(program: Program, shown: Document, version: str, setting: Setting, resources: Resources) -> str:
-    """The page of ``program`` with the derivation ``shown``; the calculator offers all regimes of the program."""
+    """Print the HTML page of ``program`` with the derivation ``shown`` and a calculator for all regimes."""
     words = {"code": code, "text": escape, "broken": broken}
     asked = {"program": program, "drawing": setting.drawing, **words, **calculator(program, setting)}
     figures = {
@@ -60,33 +60,33 @@ def render(program: Program, shown: Document, version: str, setting: Setting, re
 
 
 def figures_of(shown: Document) -> Iterator[Figure]:
-    """The drawings and interactive parts of a page."""
+    """Drawings and interactive parts of a page."""
     for part in shown.parts:
         yield from (each for each in (part.blocks if isinstance(part, Section) else (part,)) if isinstance(each, Figure))
 
 
 def contents_title(part: Section | Figure) -> str:
-    """The title of a part in the list of contents."""
+    """Title of a part in the table of contents."""
     return part.short or part.title if isinstance(part, Section) else part.title
 
 
 def escape(text: object) -> str:
-    """``text`` escaped for HTML, also within a quoted attribute."""
+    """Escape ``text`` for HTML, quoted attributes included."""
     return html.escape(re.sub(r"\s+", " ", str(text)))
 
 
 def broken(text: str) -> str:
-    """``text`` escaped, which may break after separators within a name."""
+    """Escape ``text``, with possible line breaks after separators in names."""
     return re.sub(r"(?<=\w)(?:[._]|//)(?=\w)", r"\g<0><wbr>", escape(text))
 
 
 def code(text: str) -> str:
-    """A name in the typewriter face; it may break after separators."""
+    """Print a name in typewriter; it may break after separators."""
     return f"<code>{broken(text)}</code>"
 
 
 def tex(text: str) -> str:
-    """A formula within a line; a number needs no LaTeX."""
+    """Print inline math; plain numbers need no LaTeX."""
     return f'<span class="num">{text}</span>' if text.isdecimal() else f'<span class="tex">{html.escape(text)}</span>'
 
 
@@ -172,7 +172,7 @@ class HtmlPage(PagePrinter):
         return "\n".join([*lines, "</tbody>", "</table>", "</div>"])
 
     def cell(self, words: Words, span: str, number: bool) -> str:
-        """The rest of a cell after the name of its element: numbers to the right, short words on one line."""
+        """Print attributes and contents of a table cell: numbers align right, short texts never break."""
         kind = "n" if number else "k" if len(text_of_words(words)) <= KEPT else ""
         name = f' class="{kind}"' if kind else ""
         return f"{span}{name}>{self.words(words)}"
@@ -195,24 +195,24 @@ class HtmlPage(PagePrinter):
 
 
 def text_of_words(words: Words) -> str:
-    """Words without what they look like; a formula has no length that is known here."""
+    """Plain text of ``words``; a formula is replaced by ``LONG``, because its width is unknown here."""
     texts = (node if isinstance(node, str) else node.text if isinstance(node, Code) else LONG for node in words)
     return "".join(texts)
 
 
 def capital(text: str) -> str:
-    """``text`` with a capital first letter."""
+    """Capitalise the first letter of ``text``."""
     return text[:1].upper() + text[1:]
 
 
 def title_of(title: str, name: str) -> str:
-    """The display name of a model: the beginning of its title, else its name."""
+    """Display name of a model: its title up to the first comma or colon, or its name if that is too long."""
     head = title.partition(",")[0].partition(":")[0].strip()
     return head if 0 < len(head) <= 60 else name
 
 
 def rest_of_title(title: str, short: str) -> str:
-    """The rest of a title after the name."""
+    """Title without the display name at its start."""
     return capital(title[len(short) :].lstrip(",:; ") if title.startswith(short) else title)
 
 
@@ -223,7 +223,7 @@ def default_parameters(program: Program) -> int | None:
 
 
 def family_title(group: str) -> str:
-    """The display name of a family of models."""
+    """Display name of a family of models."""
     return FAMILIES.get(group, capital(group))
 
 
@@ -235,9 +235,9 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A model of a library: ``parameters`` at its default sizes, and the FLOPs of one step and per token of a typical item.
+    """Entry of the index: ``parameters`` at default sizes, FLOPs of a typical item per step and per token.
 
-    ``verified`` is the number of measured cases that it equals.
+    ``verified`` is the number of measured cases that the derivation equals.
     """
 
     name: str
@@ -253,7 +253,7 @@ class Entry:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """The texts of the list, and the words for the search."""
+        """Texts of the entry in the list, and its search words."""
         short = title_of(self.title, self.name)
         family = family_title(self.group)
         words = [self.name, self.title, self.group, family, *self.references, *self.pipelines, *self.model_types]
@@ -267,7 +267,7 @@ class Entry:
 
 
 def render_index(entries: Sequence[Entry], version: str, resources: Resources) -> str:
-    """The index of ``entries``."""
+    """Print the index page of ``entries``."""
     counts = Counter(entry.group for entry in entries)
     order = [*(group for group in FAMILIES if group in counts), *sorted(counts.keys() - FAMILIES.keys())]
     families = [

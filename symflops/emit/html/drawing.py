@@ -13,21 +13,21 @@ from symflops.emit.html.boxes import LETTER, PAD, Group, best, inside, levels, t
 from symflops.emit.html.layered_layout import Layout, Point, layered
 
 HEAD = 30.0
-"""The height of the title of a frame."""
+"""Height of the title of a frame, in pixels."""
 
 
 WIDE = 960.0
-"""The width above which a picture does not read at a glance: its blocks are collapsed to levels."""
+"""Width in pixels above which a picture is collapsed to levels."""
 
 
 def drawing(graph: networkx.DiGraph) -> str:
-    """The picture (SVG) of a graph from :func:`symflops.ir.network.network`; empty if it has fewer than two boxes."""
+    """Draw a graph from :func:`symflops.ir.network.network` as SVG; empty if it has fewer than two boxes."""
     found = _frame(*best(without_steps(graph)))
     return _svg(found, graph.name, "graph") if found else ""
 
 
 def pictures(graph: networkx.DiGraph) -> str:
-    """The picture of a graph as HTML; of a wide one its levels, and the picture of each level, which opens on a click."""
+    """Draw a graph as HTML; a wide one is collapsed to levels, and a click opens the picture of a level."""
     steps = without_steps(graph)
     whole = _frame(*best(steps))
     if whole is None:
@@ -49,19 +49,19 @@ def pictures(graph: networkx.DiGraph) -> str:
 
 
 def _box(picture: str, name: str) -> str:
-    """A picture in its box, which scrolls if the picture is wide."""
+    """Put a picture into a scrollable element."""
     label = html.escape(f"Graph of {name}")
     return f'<div class="scroll drawing" tabindex="0" role="region" aria-label="{label}">\n{picture}\n</div>'
 
 
 def _frame(groups: dict[str, Group], edges: Sequence[tuple[str, str]]) -> _Frame | None:
-    """The outermost frame of a picture; None if that has fewer than two boxes, or its edges make a cycle."""
+    """Build the outermost frame of a picture; None for fewer than two boxes or cyclic edges."""
     drawn = len(groups) > 1 and networkx.is_directed_acyclic_graph(networkx.DiGraph(edges))
     return _Frame((), groups, edges) if drawn else None
 
 
 def _svg(frame: _Frame, name: str, key: str) -> str:
-    """A picture, whose identifiers begin with ``key``."""
+    """Print a frame as SVG, with element ids that begin with ``key``."""
     width, height = frame.size
     described = html.escape(f"{name}: {frame.in_words()}")
     body = "\n".join(frame.svg((1.0, 1.0)))
@@ -75,7 +75,7 @@ def _svg(frame: _Frame, name: str, key: str) -> str:
 
 
 class _Frame:
-    """A frame with its boxes and inner frames; edges from outside enter through ports at its top and bottom."""
+    """Frame with boxes and inner frames; edges cross its border through ports at the top and bottom."""
 
     def __init__(self, key: tuple[str, ...], groups: dict[str, Group], edges: Sequence[tuple[str, str]]) -> None:
         self.key = key
@@ -92,7 +92,7 @@ class _Frame:
         self.layout = self.laid_out()
 
     def laid_out(self) -> Layout:
-        """The places of boxes, inner frames and ports."""
+        """Positions of boxes, inner frames and ports."""
         entries = list(dict.fromkeys(one for one, _ in self.wires if one.startswith("in:")))
         exits = list(dict.fromkeys(two for _, two in self.wires if two.startswith("out:")))
         sizes = {name: group.size for name, group in self.groups.items()}
@@ -102,12 +102,12 @@ class _Frame:
 
     @property
     def entry(self) -> str:
-        """The port through which values come in that most boxes read; empty without one."""
+        """Input port that feeds most boxes; empty without input ports."""
         count = Counter(one for one, _ in self.wires if one.startswith("in:"))
         return max(count, key=count.__getitem__, default="")
 
     def connect(self, one: str, two: str) -> None:
-        """Add the edge from box ``one`` to box ``two`` as far as it runs in this frame."""
+        """Add the part of the edge from box ``one`` to box ``two`` that lies in this frame."""
         start, end = self.here(one, True), self.here(two, False)
         end = f"out:{start}" if end.startswith("out:") else end
         if start != end:
@@ -115,16 +115,16 @@ class _Frame:
             self.wires.setdefault((start, end), {})[leaves, f"in:{one}" if end in self.frames else ""] = None
 
     def here(self, name: str, leaves: bool) -> str:
-        """The node for a box in this frame: itself, the frame that holds it, or a port."""
+        """Node of this frame that represents a box: itself, the inner frame that contains it, or a port."""
         return self.child_of.get(name) or (name if name in self.groups else f"{'in' if leaves else 'out'}:{name}")
 
     def port(self, name: str) -> float:
-        """The horizontal distance of a port from the middle of the frame; 0 without a port."""
+        """Horizontal distance of a port from the middle of the frame; 0 without a port."""
         return self.layout.places[name][0] - self.layout.width / 2 if name else 0.0
 
     @property
     def title(self) -> str:
-        """The title of the frame: path and iteration count."""
+        """Title of the frame: path and iteration count."""
         path, _, times = self.key[-1].rpartition(" x ") if self.key else ("", "", "")
         return f"{path} \u00d7 {typeset(times)}"
 
@@ -136,7 +136,7 @@ class _Frame:
         return width, self.layout.height + HEAD + PAD
 
     def in_words(self) -> str:
-        """The modules as text for screen readers, row by row."""
+        """List the modules row by row, for screen readers."""
         order = sorted(
             [*self.groups, *self.frames], key=lambda name: (self.layout.places[name][1], self.layout.places[name][0])
         )
@@ -148,7 +148,7 @@ class _Frame:
         return ", ".join(texts)
 
     def svg(self, corner: Point) -> Iterator[str]:
-        """The elements of the frame with its upper left corner at ``corner``."""
+        """SVG elements of the frame, with its upper left corner at ``corner``."""
         x, y = corner
         width, height = self.size
         if self.key:
@@ -176,17 +176,17 @@ class _Frame:
             yield box(group, x + place[0], y + place[1])
 
     def arrow(self, name: str) -> str:
-        """The arrowhead of an edge to ``name``; edges into a frame have theirs inside."""
+        """Arrowhead attribute of an edge to ``name``; empty for frames, whose inner edges have the arrowhead."""
         return "" if name in self.frames else ' marker-end="url(#arrow)"'
 
 
 def frame_name(key: tuple[str, ...]) -> str:
-    """The name of a frame among the boxes of the frame around it."""
+    """Name of a frame in the layout of its outer frame."""
     return f"f{'/'.join(key)}"
 
 
 def curve(points: Sequence[Point]) -> str:
-    """A path through ``points``, vertical at each."""
+    """Smooth SVG path through ``points``, vertical at each."""
     path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
     for (a, b), (c, d) in pairwise(points):
         middle = (b + d) / 2
@@ -195,7 +195,7 @@ def curve(points: Sequence[Point]) -> str:
 
 
 def box(group: Group, x: float, y: float) -> str:
-    """A box with its label at centre (x, y); a sum is a circle."""
+    """SVG of a box with its label, centred at (x, y); a sum is a circle."""
     if group.is_sum:
         plus = f'<path class="edge" d="M{x - 5:.1f} {y:.1f}h10M{x:.1f} {y - 5:.1f}v10"/>'
         return f'<g><circle class="box" cx="{x:.1f}" cy="{y:.1f}" r="11"/>{plus}</g>'

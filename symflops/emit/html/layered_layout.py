@@ -1,7 +1,7 @@
-"""Layered layout of a directed acyclic graph: places of its boxes and routes of its edges, from top to bottom.
+"""Layered layout of a directed acyclic graph, top to bottom: positions of boxes and routes of edges.
 
 The method of Sugiyama, Tagawa and Toda: ranks by longest paths, bends where edges cross a rank, an order within each rank by
-barycentres. Boxes that follow each other stand in one line, and so do the bends of an edge, as Brandes and Köpf align them.
+barycentres. Consecutive boxes are aligned vertically, and so are the bends of an edge (Brandes and Köpf).
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from types import MappingProxyType
 import networkx
 
 ROW, COLUMN, BEND = 30.0, 22.0, 10.0
-"""Room between rows, between boxes in a row, and around an edge that passes by."""
+"""Gaps in pixels between rows, between boxes in a row, and around a passing edge."""
 
 SWEEPS = 16
 
 Point = tuple[float, float]
 Boxes = Mapping[str, tuple[float, float]]
 Node = str | tuple[str, str, int]
-"""A box by name, or a bend: both ends of its edge, and its rank."""
+"""A box (its name) or a bend (both ends of its edge, and its rank)."""
 Neighbours = dict[Node, tuple[list[Node], list[Node]]]
-"""What is above and below each box and bend."""
+"""Neighbours above and below each box and bend."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The centres of boxes, the points of each edge, and the size of the whole."""
+    """Centres of boxes, points of each edge, and total size, in pixels."""
 
     places: Mapping[str, Point]
     routes: Mapping[tuple[str, str], tuple[Point, ...]]
@@ -44,12 +44,12 @@ def layered(
     last: Sequence[str] = (),
     anchors: Mapping[str, float] = MappingProxyType({}),
 ) -> Layout:
-    """The layout of ``boxes`` (width and height by name); ``first`` are the boxes of the first row, ``last`` of the last.
+    """Lay out ``boxes`` (width and height by name), ``first`` in the top row, ``last`` in the bottom row.
 
-    ``anchors`` say how far right of its middle a box stands in line with others.
+    ``anchors`` are the horizontal offsets from a box's middle at which it aligns with others.
 
     Raises:
-        networkx.NetworkXUnfeasible: the edges make a cycle.
+        networkx.NetworkXUnfeasible: the edges form a cycle.
     """
     graph = networkx.DiGraph()
     graph.add_nodes_from(boxes)
@@ -85,7 +85,7 @@ def layered(
 
 
 def _ranks(graph: networkx.DiGraph, first: Sequence[str], last: Sequence[str]) -> dict[str, int]:
-    """The row of each box: below all its predecessors; a source stands right above its first successor."""
+    """Row of each box: below all its predecessors; a source is placed right above its first successor."""
     order = list(networkx.lexicographical_topological_sort(graph, key={name: place for place, name in enumerate(graph)}.get))
     lowest = 1 if first else 0
     ranks: dict[str, int] = {}
@@ -100,7 +100,7 @@ def _ranks(graph: networkx.DiGraph, first: Sequence[str], last: Sequence[str]) -
 
 
 def _rows(graph: networkx.DiGraph, ranks: Mapping[str, int]) -> tuple[list[list[Node]], Neighbours]:
-    """Boxes and bends by row, and the neighbours of each: those above and those below."""
+    """Boxes and bends by row, and the neighbours of each above and below."""
     rows: list[list[Node]] = [[] for _ in range(max(ranks.values(), default=-1) + 1)]
     neighbours: Neighbours = {}
     for name, rank in sorted(ranks.items(), key=lambda item: item[1]):
@@ -130,7 +130,7 @@ def _sort(rows: list[list[Node]], neighbours: Neighbours, down: bool) -> None:
 
 
 class _Lines:
-    """Boxes and bends that stand in one vertical line: an edge that passes rows by, or boxes that follow each other."""
+    """Vertical lines of aligned boxes and bends: edges that cross several rows, and consecutive boxes."""
 
     def __init__(self, rows: Sequence[Sequence[Node]], neighbours: Neighbours, halves: Callable[[Node], Point]) -> None:
         self.neighbours = neighbours
@@ -147,7 +147,7 @@ class _Lines:
                     known[self.line[other]] = max(gap, known.get(self.line[other], 0.0))
 
     def join(self, above: Sequence[Node], below: Sequence[Node]) -> None:
-        """Join what continues from one row to the next and crosses nothing that does: bends first, then boxes."""
+        """Align nodes of one row with the next where lines do not cross: bends first, then boxes."""
         place = {node: number for number, node in enumerate(above)}
         wanted = []
         for number, node in enumerate(below):
@@ -163,11 +163,11 @@ class _Lines:
                 self.line[node] = self.line[other]
 
     def places(self) -> dict[Node, float]:
-        """The place of each box and bend: each line as near to what its ends lead to as its neighbours in rows let it."""
+        """Position of each box and bend: each line as close to its neighbours as the gaps in its rows allow."""
         lines = list(dict.fromkeys(self.line.values()))
         x = dict.fromkeys(lines, 0.0)
         moved = True
-        while moved:  # from the left, as far left as all can stand
+        while moved:  # push all lines as far left as the gaps allow
             moved = False
             for line in lines:
                 least = max([0.0, *(x[other] + gap for other, gap in self.before.get(line, {}).items())])
@@ -188,5 +188,5 @@ class _Lines:
 
 
 def _middle(nodes: Sequence[Node]) -> Node | None:
-    """The one in the middle; None of an even number."""
+    """Middle node; None if the number of nodes is even."""
     return nodes[len(nodes) // 2] if len(nodes) % 2 else None

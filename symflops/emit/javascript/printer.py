@@ -29,12 +29,12 @@ WORDS = frozenset((
 
 
 def name_of(name: str) -> str:
-    """A letter as an identifier; a reserved word gets a ``$``, which no letter contains."""
+    """Turn a letter into an identifier; a reserved word gets a ``$``, which no letter contains."""
     return f"{name}$" if name in WORDS else name
 
 
 class JavaScriptPrinter(CodePrinter):
-    """JavaScript expressions; truth values are 0n and 1n, as in formulas."""
+    """Prints JavaScript expressions; truth values are 0n and 1n, as in formulas."""
 
     def symbol(self, name: str) -> str:
         return self.names[name] if name in self.names else name_of(name.partition("@")[0])
@@ -46,7 +46,7 @@ class JavaScriptPrinter(CodePrinter):
         return f"$div({top}, {bottom})", ATOM
 
     def power(self, formula: Power) -> str:
-        """A power, in parentheses, since JavaScript forbids a minus before a power."""
+        """Print a power in parentheses, because JavaScript forbids a minus before a power."""
         base = self.inside(formula.base, ATOM)
         return base if formula.exponent == 1 else f"({base}**{formula.exponent}n)"
 
@@ -82,7 +82,7 @@ class JavaScriptPrinter(CodePrinter):
 
 
 class LengthsPrinter(JavaScriptPrinter):
-    """Functions of lengths; exact divisions are checked at run time."""
+    """Prints functions of lengths; exact divisions are checked at run time."""
 
     def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
         return f"$exact({top}, {bottom})", ATOM
@@ -93,13 +93,13 @@ ABSENT = {"number": "{} ?? 0n", "count": "{} ?? 0n", "list": "{} ?? $nothing"}
 
 
 def size(field: Field) -> str:
-    """The expression that reads a size for formulas."""
+    """Print the expression that reads a size from ``sizes``."""
     kinds = {**READ, **ABSENT} if field.nullable else READ
     return kinds.get(field.kind, "{}").format(f"sizes.{field.attribute}")
 
 
 def vector(cells: Iterable[str]) -> str:
-    """An array."""
+    """Print an array."""
     return f"[{', '.join(cells)}]"
 
 
@@ -113,18 +113,18 @@ JAVASCRIPT = Language(
 
 T = TypeVar("T")
 WIDEST = 72
-"""The most characters of a cell that a column is aligned to."""
+"""Maximum width in characters of a cell that takes part in the alignment of its column."""
 
 LONG = 24
-"""The characters of a name beyond which a shorter one may replace it."""
+"""Length of a name above which a shorter one may replace it."""
 
 Cells = tuple[str, Formula, Formula, tuple[Formula, ...], Formula, str]
-"""A line's amount, FLOPs of one, times forward, times each gradient, times recomputed, and contraction."""
+"""Cells of a line: amount, FLOPs per unit, counts (forward, each gradient, recomputed), contraction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function that returns a table, or the table of the function ``base`` without gradients."""
+    """JavaScript function that returns a table, or the table of the function ``base`` without gradients."""
 
     name: str
     doc: str
@@ -135,7 +135,7 @@ class Function:
 
 
 def regimes(program: Program) -> list[Function]:
-    """The functions of the regimes' work; a regime may be the first one without gradients."""
+    """One work function per regime and convention; a forward-only regime reuses that of the first regime."""
     found = []
     for key, regime in program.works():
         if regime.name == program.regimes[0].name:
@@ -150,7 +150,7 @@ def regimes(program: Program) -> list[Function]:
 
 
 def work_of(program: Program, name: str, regime: RegimeLines, doc: str) -> Function:
-    """The function that returns the lines of a regime."""
+    """Build the function that returns the work lines of a regime."""
     amounts = list(dict.fromkeys(line.amount for line in regime.lines))
     vectors = [formula for amount in amounts for _, formula in (*amount.useful, *amount.executed)]
     rows = [(line.module, cells_of(line)) for line in regime.lines]
@@ -172,7 +172,7 @@ def work_of(program: Program, name: str, regime: RegimeLines, doc: str) -> Funct
 
 
 def amount_of(program: Program, amount: Amount, text: Callable[[Formula], str]) -> str:
-    """A vector over the moments; a choice of two vectors if conventions differ."""
+    """Print an amount as a vector over the moments; a choice of two if useful and executed pairs differ."""
     useful, executed = (
         vector(text(dict(terms).get(place, ZERO)) for place in range(len(program.moments)))
         for terms in (amount.useful, amount.executed)
@@ -181,7 +181,7 @@ def amount_of(program: Program, amount: Amount, text: Callable[[Formula], str]) 
 
 
 def parameters(program: Program) -> tuple[list[tuple[str, str]], list[Function]]:
-    """The name of each regime's function of parameters, and the distinct functions."""
+    """Parameter functions: (regime, function name) pairs, and the functions; equal tensors share one."""
     names: list[tuple[str, str]] = []
     functions: dict[tuple[Tensor, ...], Function] = {}
     for regime in program.regimes:
@@ -193,7 +193,7 @@ def parameters(program: Program) -> tuple[list[tuple[str, str]], list[Function]]
 
 
 def elements(program: Program, name: str, tensors: Sequence[Tensor]) -> Function:
-    """The function that counts elements by name of parameter; tensors of one name are added."""
+    """Build the function that counts elements by parameter name; tensors of equal name are added."""
     counts = {path: tuple(some) for path, some in grouped((tensor.name, tensor.count) for tensor in tensors).items()}
     scope = Scope(program, JAVASCRIPT, [tensor.count for tensor in tensors])
     table = shared(list(counts.items()), scope.taken)
@@ -206,7 +206,7 @@ def elements(program: Program, name: str, tensors: Sequence[Tensor]) -> Function
 
 
 def trained(program: Program) -> list[tuple[str, str, list[str], str]]:
-    """For regimes that train only some parameters: name, function, its statements, and the number of trained elements."""
+    """Regimes with frozen parameters: (regime, function name, statements, number of trained elements)."""
     found = []
     for regime in program.regimes:
         if not all(regime.trains):
@@ -218,9 +218,9 @@ def trained(program: Program) -> list[tuple[str, str, list[str], str]]:
 
 
 def work_context(program: Program) -> dict[str, Any]:
-    """The names of a template for the functions of work and parameters.
+    """Template variables for the functions of work and parameters.
 
-    ``hidden`` are the lines that PyTorch's counter does not see, ``work`` the functions of the regimes by key.
+    ``hidden`` are the positions of lines that PyTorch's counter does not see, ``work`` the function names by key.
     """
     works = dict(program.works())
     names, counts = parameters(program)
@@ -241,17 +241,17 @@ def work_context(program: Program) -> dict[str, Any]:
 
 
 def untrained(regime: RegimeLines) -> bool:
-    """Whether only the forward pass runs."""
+    """Whether a regime runs only the forward pass."""
     return all(count == ZERO for line in regime.lines for count in (*line.backward, line.recomputed))
 
 
 def forward_only(regime: RegimeLines) -> list[object]:
-    """The forward pass of a regime, for comparison."""
+    """Forward pass of a regime, as a list to compare with other regimes."""
     return [(line.module, line.amount, line.unit, line.forward, line.contraction, len(line.backward)) for line in regime.lines]
 
 
 def short_names(amounts: Sequence[Amount], program: Program) -> dict[str, str]:
-    """The names of amounts in tables; a long name gives way to that of the amount's only moment."""
+    """Amount -> variable name in tables; a long name is replaced by that of the amount's only moment."""
     names = {amount.name: f"{amount.name}_" for amount in amounts}
     for amount in amounts:
         alone = amount.useful if amount.useful == amount.executed and [count for _, count in amount.useful] == [ONE] else ()
@@ -262,12 +262,12 @@ def short_names(amounts: Sequence[Amount], program: Program) -> dict[str, str]:
 
 
 def cells_of(line: Line) -> Cells:
-    """The cells of a line, without its module."""
+    """Cells of a line, without its module."""
     return line.amount.name, line.unit, line.forward, line.backward, line.recomputed, line.contraction
 
 
 def formulas_of(cells: Cells) -> list[Formula]:
-    """The formulas in the cells of a line."""
+    """Formulas in the cells of a line."""
     _, unit, forward, backward, recomputed, _ = cells
     return [unit, forward, *backward, recomputed]
 
@@ -279,7 +279,7 @@ def printed(
     table: Table[T],
     columns: Callable[[str, T], list[str]],
 ) -> Function:
-    """The function that returns ``table``; ``columns`` prints the cells of a row."""
+    """Build the function that returns ``table``; ``columns`` prints the cells of a row."""
 
     def rows(entries: Sequence[Row[T] | Use]) -> list[str]:
         aligned = iter(columns_aligned([columns(row.path, row.cells) for row in entries if isinstance(row, Row)], WIDEST))

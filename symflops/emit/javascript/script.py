@@ -1,4 +1,4 @@
-"""The JavaScript target: a script with exact integers (BigInt) and no dependencies, which a page loads from a file.
+"""The JavaScript target: a script with exact integers (BigInt) and no dependencies, for pages.
 
 It computes the integers of the Python estimator: parameters and FLOPs of a batch under every regime and convention.
 """
@@ -23,11 +23,11 @@ from symflops.ir.verification import Verification
 
 PRINT = LengthsPrinter()
 TEMPLATE = str.maketrans({"`": "\\`", "$": "\\$"})
-"""What a template literal escapes."""
+"""Characters to escape in a template literal."""
 
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
-    """The script of ``program``; the derivation page says what it was verified against."""
+    """Print the script of ``program``; records in ``verified`` appear only on the derivation page."""
     whole = in_whole_numbers(program)
     key, title = key_of(program), program.title or program.name
     fixed = [[field.attribute, value] for letter, value in program.fixed for field in program.fields if field.letter == letter]
@@ -70,12 +70,12 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
 
 
 def key_of(program: Program) -> str:
-    """The name under which an estimator registers: that of its model, and of its structure if it has one."""
+    """Key under which an estimator registers: ``model``, or ``model/structure``."""
     return program.name + (f"/{program.variant}" if program.variant else "")
 
 
 def part_context(program: Program) -> dict[str, Any]:
-    """The names of the template for the parts of the work: a letter for each part, and per regime the letters of its lines."""
+    """Template variables for the parts of the work: a letter per part, and per regime its lines' letters."""
     works = dict(program.works())
     parts = dict.fromkeys(part_of(line) for regime in works.values() for line in regime.lines)
     letters = {part: chr(ord("a") + number) for number, part in enumerate(parts)}
@@ -84,13 +84,13 @@ def part_context(program: Program) -> dict[str, Any]:
 
 
 def sets(program: Program) -> dict[str, list[list[object]]]:
-    """The streams by index set: name, axes, and the length if a batch leaves it out (None if it is required)."""
+    """Streams by index set: name, axes, and the length of an omitted stream (None if required)."""
     optional = {stream.name: stream.absent if stream.optional else None for stream in program.streams}
     return {group[0][1]: [[name, list(axes), optional[name]] for name, _, axes, _ in group] for group in stream_groups(program)}
 
 
 def literal(value: Any) -> str:
-    """A plain value of a config as a JavaScript literal; whole numbers become BigInt."""
+    """Print a plain value of a config as a JavaScript literal; integers become BigInt."""
     match value:
         case bool() | str() | None:
             return json.dumps(value)
@@ -106,14 +106,14 @@ def literal(value: Any) -> str:
 
 
 def default(field: Field, program: Program) -> str:
-    """The default of a size: a value, a function of the sizes above it, or ``undefined`` if a config must have it."""
+    """Print the default of a size: a value, a function of earlier sizes, or ``undefined`` if required."""
     if field.default is None:
         return "undefined" if field.required else "null"
     return size_value(field, field.default, program)
 
 
 def of_null(field: Field, program: Program) -> str:
-    """What a size is when a config has null there: as :func:`default`; ``undefined`` if the class refuses null."""
+    """Print the value of a size that is null in a config; ``undefined`` if the class refuses null."""
     if field.null is not None:
         return size_value(field, field.null, program)
     if field.nullable:
@@ -124,7 +124,7 @@ def of_null(field: Field, program: Program) -> str:
 
 
 def size_value(field: Field, given: Formula | bool | str | tuple[object, ...], program: Program) -> str:
-    """A value of a size, or a function of the sizes above it."""
+    """Print a value of a size, or a function of earlier sizes."""
     if isinstance(given, (bool, str, tuple)):
         return literal(given)
     if isinstance(given, Num):
@@ -140,7 +140,7 @@ def size_value(field: Field, given: Formula | bool | str | tuple[object, ...], p
 
 
 def per_token(program: Program) -> list[tuple[str, list[str], list[tuple[int, str]]]]:
-    """By regime: the statements and the multiples of moments that give the tokens of a batch; none if it does not say."""
+    """Tokens of a batch by regime: (regime, statements, (moment position, multiple) pairs, maybe empty)."""
     found = []
     for regime in program.regimes:
         scope = Scope(program, JAVASCRIPT, [part for _, part in regime.tokens])
@@ -149,7 +149,7 @@ def per_token(program: Program) -> list[tuple[str, list[str], list[tuple[int, st
 
 
 def active(program: Program) -> list[tuple[str, list[str], str]]:
-    """For regimes of which one token goes through some parameters only: the statements and the number of those."""
+    """Regimes in which a token uses only some parameters: (regime, statements, active parameters)."""
     found = []
     for regime in program.regimes:
         if regime.active is not None and regime.active != regime.parameters:
@@ -159,7 +159,7 @@ def active(program: Program) -> list[tuple[str, list[str], str]]:
 
 
 def total(what: Moment | Statistic, program: Program) -> str:
-    """A moment or a statistic as a sum over columns."""
+    """Print a moment or statistic as a sum over columns."""
     found = summed(what, program)
     match found.kind:
         case "once":
@@ -173,42 +173,42 @@ def total(what: Moment | Statistic, program: Program) -> str:
 
 
 def figure(statistic: Statistic, program: Program) -> str:
-    """A statistic as the sum over columns, or as the largest value in them."""
+    """Print a statistic as a sum or a maximum over columns."""
     return total(statistic, program) if statistic.kind == "sum" else f"$largest({over_items(statistic, program)})"
 
 
 def inner(length: InnerLength, program: Program) -> tuple[str, str, str, str]:
-    """What the model leaves of an item: the columns that it reads, a function of one item, and what the class takes."""
+    """Print an inner length: columns, arguments and body of a function of one item, requirement text."""
     columns = lengths_in(length.formula, program)
     return json.dumps(columns), ", ".join(map(name_of, columns)), PRINT.text(length.formula), words_of(length)
 
 
 def words_of(one: InnerLength | BatchCondition) -> str:
-    """What the class takes, as a template literal; empty if nothing says it."""
+    """Print the requirement of the class as a template literal; empty if it has no text."""
     values = [f"${{{PRINT.text(value)}}}" for value in one.values]
     words = json.dumps(one.text, ensure_ascii=False)[1:-1].translate(TEMPLATE).format(*values)
     return f"`{words}`" if words else ""
 
 
 def parts_of(condition: BatchCondition) -> list[Formula]:
-    """The formulas of a condition on a batch."""
+    """Formulas of a condition on a batch."""
     return [condition.formula, *condition.values, *(statistic.formula for statistic in condition.statistics)]
 
 
 def statistics_of(program: Program) -> list[Statistic]:
-    """The statistics that conditions on a batch read."""
+    """Statistics that conditions on a batch read."""
     return list(dict.fromkeys(statistic for one in program.conditions for statistic in one.statistics))
 
 
 def demand(one: BatchCondition, program: Program) -> tuple[str, str, str]:
-    """A condition on a batch: the columns that must have items for it to be asked, its number, and what the class takes."""
+    """Print a condition on a batch: test that its columns have items, formula, requirement text."""
     firsts = {row[1]: columns_of(row)[0] for row in reversed(stream_rows(program))}
     sets = dict.fromkeys(statistic.items for statistic in one.statistics)
     return " && ".join(f"$c.{firsts[items]}.length" for items in sets), PRINT.text(one.formula), words_of(one)
 
 
 def over_items(what: Moment | Statistic, program: Program) -> str:
-    """The arguments of a sum over items: the columns that a formula reads, and the formula as a function of one item."""
+    """Print the arguments of a sum over items: the columns that it reads, and a function of one item."""
     found = summed(what, program)
     columns, arguments = ", ".join(f"$c.{name}" for name in found.columns), ", ".join(map(name_of, found.columns))
     return f"[{columns}], ({arguments}) => {PRINT.text(found.formula)}"

@@ -20,25 +20,25 @@ SPECIAL = {
     "→": r"$\to$", "\u00d7": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "…": r"\dots{}", "-": "-", "\n": " ",
 }  # fmt: skip
 SMALL = (r"\footnotesize", r"\footnotesize\setlength{\tabcolsep}{3pt}", r"\scriptsize\setlength{\tabcolsep}{3pt}")
-LONG = 24  # rows of a table in a smaller face
-BREAK, LONG_MATH = r"\thin", 160  # where a line may break, and the letters of a formula that also breaks between arguments
-WORD = 8  # letters of a long word that stay together
+LONG = 24  # rows above which a table gets a smaller font
+BREAK, LONG_MATH = r"\thin", 160  # line break, and length above which a formula also breaks between arguments
+WORD = 8  # letters of a long word between possible breaks
 
 
 def render_page(shown: Document, version: str) -> str:
-    """``shown`` as a LaTeX document."""
+    """Print a derivation page as a LaTeX document."""
     printer = LatexPage(shown.letters)
     body = printer.blocks((*shown.intro, *shown.parts))
     return template("derivation.tex.jinja").render(version=version, shown=shown, comment=comment, text=escape, body=body)
 
 
 def comment(text: str) -> str:
-    """``text`` within a comment."""
+    """Make ``text`` safe inside a LaTeX comment (printable ASCII)."""
     return re.sub(r"[^ -~]", "?", text)
 
 
 def escape(text: str) -> str:
-    """``text`` escaped for LaTeX; characters that the fonts may lack become their code points."""
+    """Escape ``text`` for LaTeX; characters that the fonts may lack become their code points."""
     if text.isascii() and text.isalnum():
         return text
     return "".join(SPECIAL.get(character) or _printable(character) for character in text)
@@ -50,7 +50,7 @@ def _printable(character: str) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def code(text: str) -> str:
-    """A name in the typewriter face; it may break after separators, before capitals, and at need within long words."""
+    """Print a name in typewriter, with line breaks after separators, before capitals, and in long words."""
     pieces = re.findall(r"[A-Z][a-z0-9]+|[._/-]|[^._/A-Z-]+|[A-Z]", text)
     breakable = ""
     for piece in pieces:
@@ -80,7 +80,7 @@ class LatexPage(PagePrinter):
         return f"${self.breakable(math_text(node, self.printer))}$"
 
     def breakable(self, text: str) -> str:
-        """Math that breaks between factors, and between the arguments of a long function."""
+        """Add line breaks between factors, and between the arguments of a long function."""
         text = text.replace(", ", rf", {self.thin} ") if len(text) > LONG_MATH and self.thin == BREAK else text
         return LIMITS.sub(lambda found: found[0] + self.thin, text).replace(r" \, ", f" {self.thin} ")
 
@@ -166,5 +166,5 @@ class LatexPage(PagePrinter):
 
 
 def column(each: Column) -> str:
-    """The type of a column."""
+    """LaTeX column specifier."""
     return rf"P{{{each.share / 100:.2f}\linewidth}}" if each.share else "r" if each.number else "l"

@@ -31,9 +31,9 @@ from symflops.emit.page.writing import extent, head_text, math_text
 from symflops.formula.terms import sum_of
 from symflops.ir.program import Program
 
-NARROW = 70.0  # points of a formula beyond which it may break in a cell
-TEXT, LINES = 345.0, 36  # points of a text's line, and lines of a table that fits on a page
-LETTER, WIDE_LETTER = 5.0, 6.0  # points of a letter, and of one in the typewriter face
+NARROW = 70.0  # width in points above which a formula may break in a cell
+TEXT, LINES = 345.0, 36  # line width in points, and maximum lines of a table on one page
+LETTER, WIDE_LETTER = 5.0, 6.0  # widths in points of a letter, and of a typewriter letter
 MATH = r"% Needs \usepackage{amsmath,amssymb}"
 PACKAGES = r"\usepackage[T1]{fontenc} and \usepackage{amsmath,amssymb,array,booktabs"
 TALL = "It breaks across pages: place it in no other environment, where there is one column."
@@ -42,9 +42,9 @@ RAGGED = r">{\raggedright\arraybackslash}p"
 
 LONG, PART = re.compile(r"\\text\{([A-Za-z0-9]{12,})\}"), re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 FLOATS = 4
-"""Floats after which a page is cleared: LaTeX holds only so many."""
+"""Number of floats before each page is cleared; LaTeX keeps a limited number."""
 COLUMN = 229.5
-"""Points of one of two columns in ``article``."""
+"""Width in points of a column of a two-column ``article``."""
 BIBTEX = (
     "@software{symflops,",
     "  title   = {symflops: parameters and {FLOPs} of neural networks, derived},",
@@ -55,7 +55,7 @@ BIBTEX = (
 
 
 def render_fragments(program: Program, version: str, wide: str = "page") -> dict[str, str]:
-    """Pieces to paste into a paper, by the names of ``PIECES``; ``wide`` says how wide its text is: one of ``WIDTHS``."""
+    """Print the pieces of ``PIECES`` in LaTeX by name; ``wide`` is the paper's text width (``WIDTHS``)."""
     found = fragments(abbreviated(program.first()))
     make = ColumnFragment if wide == "column" else LatexFragment
     printer = make(letters_of(found), found.page.program.name)
@@ -65,12 +65,12 @@ def render_fragments(program: Program, version: str, wide: str = "page") -> dict
 
 
 class LatexFragment(LatexPage):
-    """Prints the nodes of a piece, in a text 345 points wide; equations have labels that begin with ``name``."""
+    """Prints a piece for text 345 points wide; labels of equations begin with ``name``."""
 
     line = 220.0  # beside a head and a number
     least = 345.0
-    end = r"\cr"  # of a case; what ends a row of an alignment has a label or none
-    cases = 290.0  # points of a row with cases, its head included
+    end = r"\cr"  # ends a case; rows of an alignment end with a label or \notag
+    cases = 290.0  # width in points of a row with cases, head included
 
     def __init__(self, letters: Mapping[str, str], name: str) -> None:
         super().__init__(letters, r"\,\penalty900")
@@ -81,7 +81,7 @@ class LatexFragment(LatexPage):
         return f"${self.breakable(text) if width(text) > NARROW else text}$"
 
     def breakable(self, text: str) -> str:
-        """Math that breaks between factors, and within the long name of a class."""
+        """Add line breaks between factors, and within long class names."""
         return LONG.sub(lambda found: PART.sub(r"\\text{\g<0>}\\penalty500 ", found[1]), super().breakable(text))
 
     def equation_link(self, number: int) -> str:
@@ -90,7 +90,7 @@ class LatexFragment(LatexPage):
     def blocks(self, nodes: Iterable[Block | Section]) -> str:
         nodes = list(nodes)
         headings = [node for node in nodes if isinstance(node, Heading)]
-        if len(headings) == 1:  # the paper says it, where there is nothing to tell apart
+        if len(headings) == 1:  # a lone heading distinguishes nothing: print it as a comment
             told = self.remark("".join(map(without_markup, headings[0].words)) + ".")
             return self.joined([(node, told if node is headings[0] else self.block(node)) for node in nodes])
         return super().blocks(nodes)
@@ -115,7 +115,7 @@ class LatexFragment(LatexPage):
         return self.aligned(node.lines) if isinstance(node, Equation) else super().block(node)
 
     def aligned(self, lines: Sequence[Line]) -> str:
-        """All lines as one alignment, each with a label."""
+        """Print all lines as one alignment, each with a label."""
         rows = []
         for line in lines:
             head = line.head if isinstance(line.head, str) else re.sub(r"\W|_", "", math_text(line.head, self.printer))
@@ -125,7 +125,7 @@ class LatexFragment(LatexPage):
         return f"\\begin{{align}}\n{body}\n\\end{{align}}"
 
     def line_rows(self, line: Line) -> list[str]:
-        """The rows of one line of an alignment; a definition whose cases are too wide has brackets in their place."""
+        """Rows of one line of an alignment; cases that are too wide are printed with Iverson brackets instead."""
         rows = self.rows([line])
         if all("cases" not in row or extent(row) <= self.cases for row in rows):
             return rows
@@ -148,11 +148,11 @@ class LatexFragment(LatexPage):
         return "\n".join([needs, *head, *above, *rows, r"\bottomrule", rf"\end{{{kind}}}}}"])
 
     def is_long(self, node: Table) -> bool:
-        """Whether a table goes on over several pages."""
+        """Whether a table spans several pages."""
         return self.height(node) > LINES
 
     def height(self, node: Table) -> int:
-        """The lines of a table."""
+        """Height of a table in lines of text."""
         lines = 0
         for row in node.rows:
             cells = (row.words,) if isinstance(row, Group) else row
@@ -164,19 +164,19 @@ class LatexFragment(LatexPage):
         return lines
 
     def extent(self, words: Words) -> float:
-        """The width of words in points."""
+        """Width of ``words`` in points."""
         return sum(width(math_text(node, self.printer)) if isinstance(node, Math) else letters(node) for node in words)
 
 
 class ColumnFragment(LatexFragment):
-    """Prints the nodes of a piece for a paper of two columns: rows fit one of them, tables are floats across both."""
+    """Prints a piece for a two-column paper: equations fit one column, tables are floats across both."""
 
     line = 168.0  # beside an indent and a number
     least = COLUMN
     cases = 200.0
 
     def line_rows(self, line: Line) -> list[str]:
-        """Rows from the left edge on, the head in a row of its own if the first one is long."""
+        """Rows of one line, flush left; a long first row leaves the head on a row of its own."""
         first, *rest = super().line_rows(line)
         head, _, text = first.partition(" ={}& ")
         if width(head) + width(text) > self.line:
@@ -184,10 +184,10 @@ class ColumnFragment(LatexFragment):
         return [f"&{head} = {text}", *map(indented, rest)]
 
     def is_long(self, node: Table) -> bool:
-        return False  # a float stands on one page, and text of two columns has no other tables
+        return False  # a float fits on one page, and two-column text has no other tables
 
     def table(self, node: Table) -> str:
-        """A table as floats that are as high as a page at most."""
+        """Print a table as floats of at most one page each."""
         parts: list[list[Row]] = [[]]
         group: Row | None = None
         for row in node.rows:
@@ -208,12 +208,12 @@ class ColumnFragment(LatexFragment):
 
 
 def indented(row: str) -> str:
-    """A further row of a line, below the first one's beginning."""
+    """Indent a continuation row of a line."""
     return row if row.startswith(r"&\qquad") else row.replace("&", r"&\quad ", 1)
 
 
 def letters(node: Inline) -> float:
-    """The width of text or code in points."""
+    """Width of text or code in points."""
     return (WIDE_LETTER if isinstance(node, Code) else LETTER) * len(without_markup(node))
 
 

@@ -1,4 +1,4 @@
-"""Programs as pages print them: symbols for counts that are too long for a table, and plain words for our functions."""
+"""Abbreviations for pages: symbols for counts too long for a table cell, and simplified activations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from symflops.ops.activation import LEARNED
 
 
 def with_plain_words(program: Program) -> Program:
-    """``program`` without the parameters of activations that are no default; its sizes say so."""
+    """Drop parameters that only non-default activations have; the docs of the sizes note the omission."""
     defaults = {field.letter: field.default for field in program.fields}
     left_out: dict[str, dict[str, None]] = {}
 
@@ -43,16 +43,16 @@ def with_plain_words(program: Program) -> Program:
 
 
 def noted(field: Field, words: dict[str, None] | None) -> Field:
-    """A size with a note on the words whose parameters are left out."""
+    """Add a note to a size's doc on the values whose parameters are omitted."""
     return replace(field, doc=f"{field.doc}; parameters of {' and '.join(words)} are left out here") if words else field
 
 
-TALLY, CELL, UNIT = 60.0, 130.0, 260.0  # points of a sum over iterations, a count, and a product in a narrow cell
-WORD = 10  # letters of a text that fits in one line of a narrow cell; it cannot break there
+TALLY, CELL, UNIT = 60.0, 130.0, 260.0  # maximum widths in points in a cell: iteration sum, count, FLOPs
+WORD = 10  # maximum letters of a string in a narrow cell, where it cannot break
 
 
 def abbreviated(program: Program) -> Program:
-    """``program`` with definitions: those that shorten closed forms, and one for each long count that a table would show."""
+    """Add definitions that shorten closed forms, and one for each count too long for a table."""
     program = by_choices(defined(program))
     for long in (long_parts, long_counts):
         program = named(program, list(dict.fromkeys(long(program))))
@@ -60,7 +60,7 @@ def abbreviated(program: Program) -> Program:
 
 
 def long_parts(program: Program) -> Iterator[Formula]:
-    """The wide sums over iterations and functions of sizes; of nested ones, the outer."""
+    """Sums over iterations and functions of sizes that are too wide; the outermost of nested ones."""
     printer = LatexPrinter(letters(program))
 
     def outermost(formula: Formula) -> Iterator[Formula]:
@@ -75,7 +75,7 @@ def long_parts(program: Program) -> Iterator[Formula]:
 
 
 def long_counts(program: Program) -> Iterator[Formula]:
-    """The counts that are still wide, and the wide FLOPs of one product."""
+    """Counts and FLOPs per product that are still too wide for a table cell."""
     printer = LatexPrinter(letters(program))
     for formula in distinct(counts(program)):
         stiff = any(isinstance(part, Text) and len(part.value) > WORD for part in walk(formula))
@@ -85,12 +85,12 @@ def long_counts(program: Program) -> Iterator[Formula]:
 
 
 def distinct(formulas: Iterable[Formula]) -> Iterable[Formula]:
-    """Each object once, in order; many lines share one."""
+    """Deduplicate formulas by identity, in order; many lines share one object."""
     return {id(formula): formula for formula in formulas}.values()
 
 
 def counts(program: Program) -> Iterator[Formula]:
-    """The numbers of executions and copies that tables show."""
+    """Numbers of executions and of copies in the tables."""
     for regime in program.regimes:
         for line in regime.lines:
             yield from (line.forward, *line.backward)
@@ -98,12 +98,12 @@ def counts(program: Program) -> Iterator[Formula]:
 
 
 def units(program: Program) -> Iterator[Formula]:
-    """The FLOPs of one product."""
+    """FLOPs per product of every line."""
     return (line.unit for regime in program.regimes for line in regime.lines)
 
 
 def named(program: Program, formulas: list[Formula]) -> Program:
-    """``program`` with a letter in place of each of ``formulas``."""
+    """Replace each of ``formulas`` in ``program`` by a new letter with a definition."""
     if not formulas:
         return program
     head = head_of(program, HEADS)

@@ -1,4 +1,4 @@
-"""Formulas that depend on conditions of a config, by cases: ``[c]*a + (1 - [c])*b`` is ``a`` if ``c`` holds, else ``b``."""
+"""Case distinctions on a config: ``[c]*a + (1 - [c])*b`` is ``a`` if ``c`` holds, else ``b``."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from symflops.formula.terms import Rewriting, factors_of, plus, product_of
 
 T = TypeVar("T")
 Conditions = tuple[tuple[Bracket, bool], ...]
-"""Conditions that hold, or do not, all at once."""
+"""Conjunction of conditions, each with its truth value."""
 Rows = tuple[tuple[Conditions, T], ...]
-"""The cases of a value, in which each batch of conditions excludes all others."""
+"""Mutually exclusive cases of a value: (conditions, value)."""
 
 
 def by_cases(poly: Poly, key: Callable[[Formula], Any]) -> Rows[Poly]:
-    """The value of a polynomial in each case of its conditions; the condition that most terms have comes first."""
+    """Split a polynomial by its conditions into cases; split on the most frequent condition first."""
     uses = Counter(atom for monomial in poly.terms for atom, _ in monomial if isinstance(atom, Bracket))
     if not uses:
         return (((), poly),)
@@ -37,7 +37,7 @@ def by_cases(poly: Poly, key: Callable[[Formula], Any]) -> Rows[Poly]:
 
 
 def assumed(poly: Poly, condition: Bracket, holds: bool) -> Poly:
-    """``poly`` where a condition holds, or where it does not; of texts that one size is compared with, one is equal."""
+    """Simplify ``poly`` under a condition or its negation; a size equals at most one string."""
     void: set[Formula] = set() if holds else {condition, *_zero(condition)}
     if holds == (condition.kind == "equal"):
         void |= {atom for monomial in poly.terms for atom, _ in monomial if _excluded(atom, condition)}
@@ -47,16 +47,16 @@ def assumed(poly: Poly, condition: Bracket, holds: bool) -> Poly:
 
 
 def _zero(condition: Bracket) -> Iterator[Formula]:
-    """A size that is 0 where it is not at least 1."""
+    """Yield the size that must be 0 if ``condition`` fails: ``n`` for ``n >= 1``."""
     match condition:
         case Bracket("at_least", (Sym() as size, Num(least))) if least == 1:
             yield size
 
 
 def multiplied_out(formula: Formula) -> Poly:
-    """``formula`` as a polynomial in which equal counts of iterations are spelled alike, and ``[a >= 1]*a`` is ``a``.
+    """Expand ``formula`` into a polynomial with canonical iteration counts and ``[a >= 1]*a`` as ``a``.
 
-    A size that is compared with two texts equals one of them at most.
+    Products of conditions that exclude each other vanish.
     """
     poly = expanded(formula, _spelled)
     terms: dict[Monomial, Factor] = {}
@@ -71,9 +71,9 @@ def multiplied_out(formula: Formula) -> Poly:
 
 
 def _spelled(atom: Formula) -> Poly | None:
-    """A sum over iterations under the first name of its index; one over the last iterations is all less the first ones.
+    """Canonical form of a sum over iterations: index renamed, last iterations as all minus the first ones.
 
-    So is one over the iterations for which a condition does not hold: all less those for which it holds.
+    A negated condition likewise becomes all iterations minus those for which the condition holds.
     """
     if not isinstance(atom, TallyOf):
         return None
@@ -91,7 +91,7 @@ def _spelled(atom: Formula) -> Poly | None:
 
 
 def _counted(atom: TallyOf, monomial: Monomial) -> Poly:
-    """How many iterations of a sum satisfy all conditions of a product."""
+    """Count the iterations of ``atom`` that satisfy all conditions of ``monomial``."""
     if not monomial:
         return multiplied_out(atom.high) - multiplied_out(atom.low)
     written = [part for part in walk(atom.condition) if (part, 1) in monomial]
@@ -99,7 +99,7 @@ def _counted(atom: TallyOf, monomial: Monomial) -> Poly:
 
 
 def _excluded(atom: Formula, condition: Bracket) -> bool:
-    """Whether ``atom`` cannot hold beside what a size equals, or of a size that is null."""
+    """Whether ``atom`` excludes ``condition``: one size has different values, or a value and null."""
     match atom, condition:
         case Bracket("equal", (one, Num() | Text() as left)), Bracket("equal", (other, Num() | Text() as right)):
             return one == other and left != right
@@ -109,7 +109,7 @@ def _excluded(atom: Formula, condition: Bracket) -> bool:
 
 
 def joined(rows: Rows[Formula]) -> Formula:
-    """The cases as one formula; cases without a value are left out."""
+    """Join cases into one formula with conditions as factors; cases of value 0 are omitted."""
     ((conditions, value), *_) = rows
     if not conditions:
         return value
@@ -123,7 +123,7 @@ def joined(rows: Rows[Formula]) -> Formula:
 
 
 def rows_of(formula: Formula) -> Rows[Formula]:
-    """The cases of a formula that :func:`joined` made; any other formula is its own only case."""
+    """Split a formula that :func:`joined` made back into cases; any other formula is a single case."""
     match formula:
         case Sum((Prod((Bracket() as first, *some)), Prod((Sum((one, Prod((minus, second)))), *others)))) if (
             one == ONE and minus == MINUS and first == second
@@ -135,13 +135,13 @@ def rows_of(formula: Formula) -> Rows[Formula]:
 
 
 def _below(condition: Bracket, holds: bool, factors: Sequence[Formula]) -> Rows[Formula]:
-    """The cases of a product under a condition."""
+    """Cases of a product, each with ``condition`` added in front."""
     inner = product_of(list(factors)) if factors else ONE
     return tuple((((condition, holds), *rest), value) for rest, value in rows_of(inner))
 
 
 def cases_text(rows: Sequence[tuple[Conditions, Sequence[Formula]]], printer: LatexPrinter, points: float, end: str) -> str:
-    """The cases of one or more values as LaTeX, in lines of at most ``points``; ``end`` ends a line."""
+    """Print the cases of one or more values in LaTeX, in lines of at most ``points``; ``end`` ends a line."""
     lines = []
     for place, (conditions, values) in enumerate(rows):
         told = ", ".join(printer.bracket(condition, holds)[0][1:-1] for condition, holds in conditions)

@@ -1,7 +1,7 @@
-"""Letters for what closed forms repeat, and for what a config chooses: of several forms with definitions, the shortest.
+"""Definitions that shorten closed forms: letters for repeated parts and for choices of a config.
 
-A definition is a sum that recurs, a number of iterations, or what depends on conditions of a config; the last is printed by
-cases. Definitions are made one by one, each the one that shortens forms and definitions most, until none shortens them.
+A definition is a sum that recurs, a number of iterations, or a value that depends on conditions of a config; the last is
+printed by cases. A greedy search adds the definition that shortens forms and definitions most, until none shortens them.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from symflops.formula.sparse import Factor, Monomial, Poly, ratio, reduced
 from symflops.formula.terms import Rewriting, plus, times
 from symflops.ir.program import Definition, Program
 
-LEAST, MOST = 14, 300  # operators of a form that needs no letters, and terms of one that is no formula for a paper
+LEAST, MOST = 14, 300  # operators up to which a form needs no letters, and terms above which it is too long for a paper
 TRIED, CASES, FEW = 8, 4, 5
 HEADS, PARTS = ("N", "K", "M", "C", "R", "Z"), ("A", "Q", "U", "Y", "X")
 
 
 @dataclass(frozen=True)
 class Made:
-    """A definition: its letter, and what it stands for."""
+    """A definition: letter and value."""
 
     letter: Sym
     value: Poly
 
     @cached_property
     def identity(self) -> Poly:
-        """What is 0: the value less the letter."""
+        """Value minus letter, a polynomial that is 0."""
         return self.value - Poly.atom(self.letter)
 
     def put_into(self, poly: Poly) -> Poly:
-        """``poly`` with the letter wherever that makes it shorter."""
+        """Substitute the letter into ``poly`` wherever that makes it shorter."""
         if len(self.value.terms) > 1:
             return reduced(poly, self.identity, weight)
         ((monomial, factor),) = self.value.terms.items()
@@ -50,7 +50,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Forms:
-    """Polynomials that are printed together, and the definitions that they are printed with."""
+    """Polynomials that are printed together, with their definitions."""
 
     writer: Measured
     polys: tuple[Poly, ...]
@@ -58,22 +58,22 @@ class Forms:
 
     @cached_property
     def cost(self) -> int:
-        """What the forms and the definitions cost a reader."""
+        """Reading cost of the forms and the definitions."""
         return sum(map(self.writer.cost, self.polys)) + sum(self.writer.worth(each.value) for each in self.made)
 
     @cached_property
     def weight(self) -> int:
-        """What they cost multiplied out, which is quick to say."""
+        """Reading cost of the expanded forms and definitions, a cheap estimate of :attr:`cost`."""
         return sum(weight(part) for poly in (*self.polys, *(each.value for each in self.made)) for part in poly.terms)
 
     def using(self, made: Made) -> Forms:
-        """The forms with one more definition, and earlier definitions that it does not read."""
+        """Add a definition: substitute it into the forms and the earlier definitions that it does not use."""
         read = self.read_by(made)
         earlier = (each if each.letter in read else replace(each, value=made.put_into(each.value)) for each in self.made)
         return Forms(self.writer, tuple(map(made.put_into, self.polys)), (*earlier, made))
 
     def read_by(self, made: Made) -> set[Formula]:
-        """The letters of definitions that one reads, itself or through others."""
+        """Letters of the definitions that ``made`` depends on, directly or through others."""
         found, left = set[Formula](), [made]
         while left:
             names = {name for atom in atoms(left.pop().value) for name in symbols(atom)}
@@ -83,7 +83,7 @@ class Forms:
         return found
 
     def shortened(self) -> Forms:
-        """The forms with the one more definition that shortens them most; the same forms if none does."""
+        """Add the definition that shortens the forms most; return the same forms if none does."""
         further = []
         for value in dict.fromkeys(map(normalised, self.writer.candidates(self.polys))):
             cases = self.writer.cases(value)
@@ -94,7 +94,7 @@ class Forms:
 
 
 def defined(program: Program) -> Program:
-    """``program`` with letters in its closed forms, if these and the definitions are shorter together."""
+    """Add definitions to ``program`` if its closed forms and the definitions together become shorter."""
     shown = list(dict.fromkeys(form for case in program.cases for terms in (case.forward, case.backward) for _, form in terms))
     if max(map(operators, shown), default=0) <= LEAST:
         return program
@@ -109,7 +109,7 @@ def defined(program: Program) -> Program:
 
 
 def by_choices(program: Program) -> Program:
-    """``program`` with each size that several conditions decide by its cases, or else as short as it is written."""
+    """Write each derived size with several conditions by cases, or in a shorter form if there is one."""
     writer = Measured(program)
 
     def shorter(definition: Definition) -> Definition:
@@ -126,7 +126,7 @@ def by_choices(program: Program) -> Program:
 
 
 class Opening:
-    """Puts what they stand for in place of letters that :func:`defined` and tables gave."""
+    """Expands the letters that :func:`defined` and tables introduced."""
 
     def __init__(self, program: Program) -> None:
         self.values: dict[Formula, Formula] = {}
@@ -140,7 +140,7 @@ class Opening:
 
 
 def in_letters(program: Program) -> Callable[[Formula], Formula]:
-    """Writes formulas with the letters that :func:`defined` gave to counts and choices of a program, in their shortest form."""
+    """Return a function that writes formulas in shortest form with the letters of :func:`defined`."""
     writer, opening = Measured(program), Opening(program)
     known: list[Made] = []
     for definition in program.definitions:
@@ -167,7 +167,10 @@ def in_letters(program: Program) -> Callable[[Formula], Formula]:
 
 
 def in_counts(write: Callable[[Formula], Formula]) -> Callable[[Formula], Formula]:
-    """As ``write`` of :func:`in_letters`, but without the letters of parts, which may cancel in a difference."""
+    """Restrict ``write`` of :func:`in_letters`: keep formulas that would use letters of parts.
+
+    Letters of parts may cancel in a difference.
+    """
 
     def written(formula: Formula) -> Formula:
         found = write(formula)
@@ -177,7 +180,7 @@ def in_counts(write: Callable[[Formula], Formula]) -> Callable[[Formula], Formul
 
 
 def identities(poly: Poly) -> Iterator[Poly]:
-    """``max(0, a - b) + min(a, b) - a`` for what stands in ``poly``, which is 0."""
+    """Zero polynomials ``max(0, a - b) + min(a, b) - a`` for the atoms of ``poly``."""
     found = atoms(poly)
     for atom in found:
         match atom:
@@ -189,7 +192,7 @@ def identities(poly: Poly) -> Iterator[Poly]:
 
 
 def with_definitions(program: Program, shown: Sequence[Formula], found: Forms) -> Program:
-    """``program`` with its closed forms, parameters and numbers of executions in terms of definitions."""
+    """Rewrite closed forms, parameters and numbers of executions in terms of the definitions."""
     names, writer = renamed(found.made), found.writer
     regimes = [(line.forward, *line.backward) for regime in program.regimes for line in regime.lines]
     shown = [*shown, *(count for counts in regimes for count in counts), program.parameters]
@@ -209,7 +212,7 @@ def with_definitions(program: Program, shown: Sequence[Formula], found: Forms) -
 
 
 def renamed(made: Sequence[Made]) -> Rewriting:
-    """Letters numbered by kind, in the order in which they are defined."""
+    """Renumber the letters of definitions by kind, in the order of definition."""
     new: dict[Formula, Formula] = {}
     for head in (COUNT, PART):
         mine = [each.letter for each in in_order(made) if each.letter.name.startswith(head)]
@@ -218,7 +221,7 @@ def renamed(made: Sequence[Made]) -> Rewriting:
 
 
 def in_order(made: Sequence[Made]) -> Iterator[Made]:
-    """Definitions, each below those that it reads."""
+    """Sort definitions so that each follows those that it depends on."""
     left = list(made)
     while left:
         names = {each.letter.name for each in left}
@@ -228,7 +231,7 @@ def in_order(made: Sequence[Made]) -> Iterator[Made]:
 
 
 def listed(program: Program, found: Forms, names: Rewriting) -> Iterator[Definition]:
-    """The definitions as a program lists them."""
+    """Convert the definitions into those of a program."""
     heads = {COUNT: head_of(program, HEADS), PART: head_of(program, PARTS)}
     for made in in_order(found.made):
         letter = names(made.letter).name
@@ -240,6 +243,6 @@ def listed(program: Program, found: Forms, names: Rewriting) -> Iterator[Definit
 
 
 def head_of(program: Program, heads: Sequence[str]) -> str:
-    """The first letter that no size has; definitions are numbered."""
+    """First of ``heads`` that is no symbol of the program (definitions add a number), else the first."""
     taken = {text for text in letters(program).values() if "_" not in text}
     return next((head for head in heads if head not in taken), heads[0])

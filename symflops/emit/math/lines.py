@@ -1,4 +1,4 @@
-"""LaTeX math in lines that fit on a page: the width of a text, its line breaks, and rows of an alignment."""
+"""Line breaking of LaTeX math: width of a text, possible breaks, and rows of an alignment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def width(text: str) -> float:
 
 
 def fold(text: str, line: float = LINE) -> list[str]:
-    """``text`` in lines of at most ``line`` points.
+    """Break ``text`` into lines of at most ``line`` points.
 
     Lines break before plus and minus; inside brackets only if their content is too wide, between factors only if nothing else
     helps.
@@ -51,7 +51,7 @@ def fold(text: str, line: float = LINE) -> list[str]:
 
 
 def breaks(text: str) -> Iterator[tuple[int, int]]:
-    """The positions before plus or minus at which a line may break, each with its depth of brackets."""
+    """Possible line breaks before plus or minus: (position, depth of brackets)."""
     braces = nested = 0
     for found in re.finditer(r"[{}()\[\]]|\\[lr](?:floor|ceil)| (?=[+-] )", text):
         braces += {"{": 1, "}": -1}.get(found.group(), 0)
@@ -62,7 +62,7 @@ def breaks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def split(text: str, at: re.Pattern[str]) -> list[str]:
-    """``text`` split where ``at`` matches outside braces."""
+    """Split ``text`` where ``at`` matches outside braces."""
     cuts, depth = [0], 0
     for position, character in enumerate(text):
         depth += {"{": 1, "}": -1}.get(character, 0)

@@ -29,9 +29,9 @@ class LatexPrinter(Printer):
     """LaTeX math.
 
     Args:
-        names: the LaTeX of letters.
-        space: separates factors that would run together.
-        after: follows the limits of a sum.
+        names: LaTeX by letter.
+        space: Separator of factors that would run together.
+        after: Text after the limits of a sum.
     """
 
     def __init__(self, names: Mapping[str, str] | None = None, space: str = r"\,", after: str = "") -> None:
@@ -40,14 +40,14 @@ class LatexPrinter(Printer):
         self.after = after
 
     def visit(self, formula: Formula) -> tuple[str, int]:
-        """``formula`` and its precedence; 1 minus a condition is its opposite."""
+        """Print ``formula``: (text, precedence); 1 minus a condition prints as the negated condition."""
         match formula:
             case Sum((Num(one), Prod((Num(minus), Bracket() as condition)))) if one == 1 and minus == -1:
                 return self.bracket(condition, holds=False)
         return super().visit(formula)
 
     def sum(self, terms: tuple[Formula, ...]) -> str:
-        """Terms with their signs, positive terms first."""
+        """Print a sum, with a positive term first."""
         return super().sum(tuple(sorted(terms, key=is_negative)) if is_negative(terms[0]) else terms)
 
     def number(self, value: Fraction) -> tuple[str, int]:
@@ -78,7 +78,7 @@ class LatexPrinter(Printer):
         return sign + self.joined(parts), PRODUCT
 
     def quotient(self, number: Fraction, factors: Sequence[Formula], under: Sequence[Formula]) -> str:
-        """A fraction; sums stand beside it, so that a line can break in them."""
+        """Print a fraction; factors that are sums follow it, so that a line can break inside them."""
         beside = [self.inside(factor, UNARY) for factor in factors if isinstance(factor, Sum)]
         above = [self.inside(factor, UNARY) for factor in factors if not isinstance(factor, Sum)]
         below = [self.inside(factor, UNARY if len(under) > 1 else SUM) for factor in under]
@@ -89,7 +89,7 @@ class LatexPrinter(Printer):
         return self.joined([rf"\frac{{{self.joined(above)}}}{{{self.joined(below)}}}", *beside])
 
     def joined(self, parts: list[str]) -> str:
-        """Factors side by side: a dot before digits, a plain space between letters, else ``space``."""
+        """Join factors: a dot before digits, a plain space between letters, else ``space``."""
         text = parts[0]
         for before, part in pairwise(parts):
             if part[0].isdigit():
@@ -109,7 +109,7 @@ class LatexPrinter(Printer):
         return base if formula.exponent == 1 else f"{base}^{{{formula.exponent}}}"
 
     def rounded(self, top: Formula, bottom: Formula) -> str:
-        """What is rounded: a quotient, or a number that need not be whole."""
+        """Print the argument of a floor or ceiling: a quotient, or ``top`` alone if the divisor is 1."""
         return self.text(top) if bottom == ONE else f"{self.inside(top, PRODUCT)} / {self.inside(bottom, UNARY)}"
 
     def apply(self, formula: Apply) -> tuple[str, int]:
@@ -134,7 +134,7 @@ class LatexPrinter(Printer):
         return rf"\operatorname{{{'sum' if formula.function == 'total' else formula.function}}}({arguments})", ATOM
 
     def bracket(self, formula: Bracket, holds: bool = True) -> tuple[str, int]:
-        """A condition, or that it does not hold, in Iverson's brackets."""
+        """Print a condition, or its negation, in Iverson brackets."""
         texts = [self.text(argument) for argument in formula.arguments]
         match formula.kind:
             case "flag":
@@ -153,7 +153,7 @@ class LatexPrinter(Printer):
     # long formulas
 
     def term(self, coefficient: Formula, factor: str, line: float = LINE) -> list[str]:
-        """``coefficient factor`` as lines; no factor where it is 1."""
+        """Print ``coefficient factor`` as lines; a coefficient of 1 and an empty factor are omitted."""
         if not factor:
             return fold(self.text(coefficient), line)
         if coefficient == Num(Fraction(1)):
@@ -162,14 +162,14 @@ class LatexPrinter(Printer):
 
 
 def inverse(divisor: Power) -> Formula:
-    """What a negative power divides by."""
+    """Divisor that a negative power stands for."""
     return divisor.base if divisor.exponent == -1 else Power(divisor.base, -divisor.exponent)
 
 
 def letters(program: Program) -> dict[str, str]:
-    """The LaTeX of every letter of a program; ``moment@0``, ``moment@1`` ... are its moments, an empty text is 1.
+    """LaTeX by letter of a program; ``moment@0``, ``moment@1`` ... are its moments, and empty means 1.
 
-    They are of the lengths that the first convention counts; ``real@0`` and ``padded@0`` are always of real or padded ones.
+    ``moment@0`` sums the lengths that the first convention counts; ``real@0`` and ``padded@0`` sum real and padded lengths.
     """
     found = {field.letter: field.latex for field in program.fields}
     found |= {definition.letter: definition.latex for definition in program.definitions}
@@ -190,17 +190,17 @@ def letters(program: Program) -> dict[str, str]:
 
 
 def is_barred(symbol: str) -> bool:
-    """Whether a symbol is of padded lengths."""
+    """Whether a symbol denotes a moment of padded lengths."""
     return symbol.startswith((r"\bar{S}", r"\overline{"))
 
 
 def barred(symbol: str) -> str:
-    """The symbol of a moment of padded lengths."""
+    """Put a bar on the symbol of a moment, for padded lengths."""
     return rf"\bar{{S}}{symbol[1:]}" if symbol.startswith("S_") else rf"\overline{{{symbol}}}"
 
 
 def moment_symbol(moment: Moment, position: int, printer: LatexPrinter) -> str:
-    r"""The symbol of a moment.
+    r"""LaTeX symbol of a moment.
 
     ``n`` for the number of samples (another letter if a size is called ``n``), ``S_{xy}`` for products of lengths, ``S_{f(x)}``
     for short functions, ``S_{position}`` for long ones. A short product of statistics of the batch is its own symbol.
@@ -217,14 +217,14 @@ def moment_symbol(moment: Moment, position: int, printer: LatexPrinter) -> str:
 
 
 def words_of(factor: Formula, printer: LatexPrinter) -> list[str]:
-    """A factor as often as its exponent says."""
+    """Repeat the text of a factor by its exponent."""
     if isinstance(factor, Power) and factor.exponent > 0:
         return [printer.inside(factor.base, PRODUCT)] * factor.exponent
     return [printer.inside(factor, PRODUCT)]
 
 
 def side_by_side(words: list[str]) -> str:
-    r"""A product in a subscript: letters as ``xxy``, with longer words as ``x^{2}\,h``."""
+    r"""Print a product in a subscript: single letters as ``xxy``, longer words as ``x^{2}\,h``."""
     if all(len(word) == 1 for word in words):
         return "".join(words)
     counts = Counter(words)
@@ -232,7 +232,7 @@ def side_by_side(words: list[str]) -> str:
 
 
 def statistic_symbol(statistic: Statistic, names: Mapping[str, str]) -> str:
-    """The symbol of a statistic: that of a moment for a sum, a letter with a hat for a maximum."""
+    """LaTeX symbol of a statistic: the symbol of a moment for a sum, a letter with a hat for a maximum."""
     words = statistic.name.partition("_")[2].replace("_plus_", "+").replace("_", r"\ ")
     if statistic.kind == "sum":
         symbol = moment_symbol(Moment("", statistic.items, statistic.formula), 0, LatexPrinter(names))

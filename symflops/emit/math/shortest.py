@@ -1,4 +1,4 @@
-"""Formulas of a program in their shortest form, and the measure of that: what a reader has to read.
+"""Shortest form of formulas, and the measure of length: a reader's effort.
 
 An operator counts 1; a condition or a sum over iterations interrupts a reader, and counts more.
 """
@@ -34,13 +34,13 @@ from symflops.formula.terms import Rewriting, factors_of, is_negative, plus, pro
 from symflops.ir.program import Program
 
 LINE, ROW, CONDITION, TALLY = 3, 2, 3, 5
-"""Operators that a definition, each of its cases, a condition in a form, and a sum over iterations are worth beside theirs."""
-ROUNDS = 9  # definitions of a program at most
+"""Extra cost, in operators, of a definition, each of its cases, a condition, a sum over iterations."""
+ROUNDS = 9  # maximum definitions of a program
 COUNT, PART = "count@", "part@"
 
 
 class Measured(Writer):
-    """Writes the forms of a program, and measures what a reader reads."""
+    """Writer of a program's forms that also measures a reader's effort."""
 
     def __init__(self, program: Program) -> None:
         lines = [line for regime in program.regimes for line in regime.lines]
@@ -53,22 +53,22 @@ class Measured(Writer):
         self.costs: dict[Poly, int] = {}
 
     def cost(self, poly: Poly) -> int:
-        """The operators of the shortest form, conditions counted as often as they interrupt a reader."""
+        """Reading cost of the shortest form of ``poly``, cached; see :func:`measured`."""
         if poly not in self.costs:
             self.costs[poly] = measured(self.shortest(poly))
         return self.costs[poly]
 
     def cases(self, value: Poly) -> Rows[Poly]:
-        """What a definition is in each case."""
+        """Split the value of a definition by the conditions in it."""
         return by_cases(value, self.key)
 
     def worth(self, value: Poly) -> int:
-        """What a definition costs."""
+        """Reading cost of a definition: its line, its cases, and their values."""
         rows = self.cases(value)
         return LINE + sum(self.cost(each) for _, each in rows) + (ROW * len(rows) if len(rows) > 1 else 0)
 
     def candidates(self, polys: Sequence[Poly]) -> Iterator[Poly]:
-        """What may get a letter."""
+        """Candidate values for a new letter."""
         for poly in polys:
             yield from self.numbers(poly)
             yield from self.choices(poly)
@@ -79,7 +79,7 @@ class Measured(Writer):
                     yield Poly.atom(part)
 
     def numbers(self, poly: Poly) -> Iterator[Poly]:
-        """How often products of sizes run, where conditions or several counts say so."""
+        """Candidate counts: factors of executions with conditions, sums over iterations, or several terms."""
         for count in poly.split(lambda atom: not (atom in self.counts or self.is_choice(atom))).values():
             _, common, rest = extracted(count.terms)
             conditions = frozenset(pair for pair in common if self.is_choice(pair[0]))
@@ -91,7 +91,7 @@ class Measured(Writer):
                 yield from (Poly(rest) * Poly.atom(condition) for condition, _ in conditions)
 
     def choices(self, poly: Poly) -> Iterator[Poly]:
-        """What a condition decides of the sizes that run equally often."""
+        """Candidate choices: per condition, the common part of sizes with equal counts that depends on it."""
         for sizes in poly.split(lambda atom: atom in self.counts).values():
             for condition in sorted({atom for atom in atoms(sizes) if self.is_choice(atom)}, key=self.key):
                 powers = sizes.powers(condition)
@@ -101,14 +101,14 @@ class Measured(Writer):
 
 
 def shared(cases: Rows[Poly]) -> bool:
-    """Whether cases have a value in common, or all have a term, which then belongs outside of them."""
+    """Whether two cases share a nonzero value, or all cases share a term (it then belongs outside them)."""
     values = [value for _, value in cases]
     kept = [value for value in values if value]
     return len(set(kept)) < len(kept) or bool(set.intersection(*(set(value.terms.items()) for value in values)))
 
 
 def measured(formula: Formula) -> int:
-    """The operators of a formula, conditions and sums counted as often as they interrupt a reader."""
+    """Reading cost of a formula: its operators, with surcharges for conditions and sums over iterations."""
     found = list(outside_tallies(formula))
     conditions, tallies = (sum(isinstance(part, kind) for part in found) for kind in (Bracket, TallyOf))
     return operators(formula) + CONDITION * conditions + TALLY * tallies
@@ -116,14 +116,14 @@ def measured(formula: Formula) -> int:
 
 @cache
 def factored(formula: Formula) -> Formula:
-    """A sum in its shortest arrangement; any other formula as it is."""
+    """Factor a sum into its shortest form; other formulas are returned unchanged."""
     if not isinstance(formula, Sum):
         return formula
     return min((plainer(Writer(list(symbols(formula))).shortest(expanded(formula))), formula), key=measured)
 
 
 def outside_tallies(formula: Formula) -> Iterator[Formula]:
-    """A formula and everything inside it, but what is inside of sums over iterations."""
+    """Walk a formula and its parts without entering sums over iterations."""
     yield formula
     for part in () if isinstance(formula, TallyOf) else parts(formula):
         yield from outside_tallies(part)
@@ -135,12 +135,12 @@ def atoms(poly: Poly) -> dict[Formula, None]:
 
 
 def weight(monomial: Monomial) -> int:
-    """How much a reader reads of a product."""
+    """Reading cost of a monomial."""
     return 2 + sum(1 if isinstance(atom, Sym) else 2 + operators(atom) for atom, _ in monomial)
 
 
 def normalised(poly: Poly) -> Poly:
-    """The multiple of ``poly`` that all its multiples by numbers have."""
+    """Scale ``poly`` to a canonical multiple, so that multiples by a number become equal."""
     _, number = poly.common
     positive = sum(1 if factor > 0 else -1 for factor in poly.terms.values())
     first = next(iter(poly.terms.values()), 1)
@@ -148,7 +148,7 @@ def normalised(poly: Poly) -> Poly:
 
 
 def plainer(formula: Formula) -> Formula:
-    """``-c*(a - b)`` as ``c*(b - a)``, and a count less those of which more holds as one count, at every depth."""
+    """Rewrite ``-c*(a - b)`` as ``c*(b - a)``, and differences of nested counts as one count, everywhere."""
 
     def change(part: Formula) -> Formula | None:
         match part:
@@ -168,7 +168,7 @@ def plainer(formula: Formula) -> Formula:
 
 
 def difference(one: Formula, other: Formula) -> Formula | None:
-    """``c*n - c*m`` as ``c*k`` where m counts some of what n counts: those that satisfy one more condition, and k the rest."""
+    """Rewrite ``c*n - c*m`` as ``c*k`` if m counts n's iterations under one more condition; else None."""
     left, right = list(factors_of(one)), list(factors_of(times(MINUS, other)))
     for factor in tuple(left):
         if factor in right:
@@ -185,14 +185,14 @@ def difference(one: Formula, other: Formula) -> Formula | None:
 
 
 def counted(count: Formula, like: TallyOf) -> Formula | None:
-    """The condition of what ``count`` counts over the iterations of another count: 1 for all of them; None over others."""
+    """Condition of ``count`` if it ranges over the iterations of ``like`` (1 if it counts all); else None."""
     if isinstance(count, TallyOf):
         return count.condition if replace(count, condition=like.condition) == like else None
     return ONE if (like.low, like.high) == (ZERO, count) else None
 
 
 def turned(formula: Sum) -> bool:
-    """Whether a sum of letters and products has as many negative terms as others."""
+    """Whether a sum without numbers has as many negative terms as positive ones."""
     return 2 * sum(map(is_negative, formula.terms)) == len(formula.terms) and not any(
         isinstance(one, Num) for one in formula.terms
     )

@@ -1,4 +1,4 @@
-"""A derivation page free of markup: the contents of its tables and formulas, which templates only place."""
+"""A derivation page free of markup: the contents of its tables and formulas."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from symflops.ir.program import Case, GradientLine, Line, Program, RegimeLines, 
 from symflops.ir.verification import Verification
 
 ASSUMED = "assumed"
-"""The kind of a gradient whose cost a convention assumes."""
+"""Kind of a gradient whose cost the convention assumes."""
 
 
 def page(
     program: Program, verified: Sequence[Verification] = (), worked: Worked | None = None, whole: Program | None = None
 ) -> Page:
-    """The page of ``program``, or of the regimes that it shows of the ``whole`` one.
+    """Compute the page of ``program``, a selection of the regimes of ``whole`` if that is given.
 
-    ``verified`` is what its spec was checked against, ``worked`` are figures of a typical batch.
+    ``verified`` are the measured records of the spec, ``worked`` the figures of a typical batch.
     """
     program = with_plain_words(program).first()
     sizes = default_sizes(program)
@@ -81,17 +81,17 @@ def page(
 
 
 MANY_TENSORS, MANY_ROWS = 24, 60
-"""Rows of a table above which names that are alike share one."""
+"""Numbers of rows above which similar names share one row."""
 
 
 def fixed_values(program: Program) -> Iterable[tuple[str, str]]:
-    """The fields that decide the structure, each with its value as JSON."""
+    """Config fields that decide the structure, each with its value as JSON."""
     for letter, value in program.fixed:
         yield from ((field.keys[0], json.dumps(value)) for field in program.fields if field.letter == letter)
 
 
 def unknown_letters(found: Analysis) -> Iterable[tuple[str, str]]:
-    """The letters of products of axes and of equal lengths, with their LaTeX."""
+    """Letters of products of axes and of equal lengths, with their LaTeX."""
     grown = (growth.unknown for items in found.items for growth in items.growth)
     for unknown in dict.fromkeys([*found.tokens, *grown]):
         if unknown.kind == "tokens":
@@ -101,19 +101,19 @@ def unknown_letters(found: Analysis) -> Iterable[tuple[str, str]]:
 
 
 def stream_rows(program: Program) -> Iterable[tuple[StreamInfo, tuple[tuple[str, str], ...]]]:
-    """The streams, each with the inputs that carry it and their layouts."""
+    """Streams, each with its input tensors as (name, layout)."""
     for stream in program.streams:
         yield stream, tuple((item.name, layout_text(item.layout)) for item in program.inputs if item.stream == stream.name)
 
 
 def layout_text(layout: Layout | None) -> str:
-    """The dimensions of a tensor, or the columns of values that are lengths."""
+    """Describe the layout of a tensor: its axes, or its columns if its values are lengths."""
     columns = () if layout is None else layout.axes or layout.values
     return " ".join(columns) + (f", rows sum to {layout.counts}" if layout and layout.counts else "")
 
 
 def located(path: str) -> tuple[str, str]:
-    """A path as (repeated or numbered block, name within it).
+    """Split a path into (repeated or numbered block, name within it).
 
     >>> located("layers.*.mlp.up"), located("down.{0-2}.resnets.1.conv")
     (('layers.*', 'mlp.up'), ('down.{0-2}', 'resnets.1.conv'))
@@ -122,17 +122,17 @@ def located(path: str) -> tuple[str, str]:
 
 
 def term(lines: Iterable[Line], program: Program, pairs: str = "useful") -> Formula:
-    """The forward work of ``lines``; those of equal unit and amount are merged."""
+    """Forward work of ``lines``, with equal units and amounts merged."""
     return work_of(grouped(((line.unit, in_moments(line.amount.under(pairs), program)), line.forward) for line in lines))
 
 
 def work_of(counts: Mapping[tuple[Formula, Formula], Sequence[Formula]]) -> Formula:
-    """The sum of unit times amount, as often as the counts of each say."""
+    """Sum of count x unit x amount."""
     return plus([times(plus(some), unit, amount) for (unit, amount), some in counts.items()])
 
 
 def tensor_rows(program: Program, write: Callable[[Formula], Formula]) -> Iterable[TensorRow]:
-    """The parameters; names that differ only in numbers are merged, and copies of one shape in layers of several kinds."""
+    """Rows of the parameters; names that differ only in numbers merge, in long tables similar ones too."""
     tensors = grouped(((tensor.name, tensor.shape), tensor) for tensor in program.tensors)
     rows = [
         (shape, write(plus([one.copies for one in some])), write(plus([one.count for one in some])))
@@ -146,12 +146,12 @@ def tensor_rows(program: Program, write: Callable[[Formula], Formula]) -> Iterab
 
 
 def owner(tensor: Tensor) -> str:
-    """The module of a tensor."""
+    """Module that owns a tensor."""
     return tensor.name.rpartition(".")[0]
 
 
 def elements(tensor: Tensor) -> Formula:
-    """The elements of one copy of a tensor, with letters in the order of its total count."""
+    """Elements of one copy of a tensor, with factors in the order of its total count."""
     rank = {name: place for place, name in enumerate(dict.fromkeys(symbols(tensor.count)))}
     factors = [factor for size in tensor.shape for factor in (size.factors if isinstance(size, Prod) else (size,))]
     return times(tensor.exists, *sorted(factors, key=lambda part: min([rank.get(name, 0) for name in symbols(part)] or [0])))
@@ -160,7 +160,7 @@ def elements(tensor: Tensor) -> Formula:
 def regime_pages(
     program: Program, sizes: Mapping[str, Any] | None, write: Callable[[Formula], Formula]
 ) -> Iterable[RegimePage]:
-    """The regimes; closed forms are numbered throughout the page."""
+    """Regimes of a page; closed forms are numbered throughout the page."""
     numbers: Numbers = {}
     first, added = 1, 1
     for place, regime in enumerate(program.regimes):
@@ -184,7 +184,7 @@ def regime_pages(
 def sum_rows(
     rows: Sequence[OperatorRow], program: Program, write: Callable[[Formula], Formula], first: int
 ) -> tuple[SumRow, ...]:
-    """The rows that the first convention counts, added up by what they run over; sums are numbered from ``first``."""
+    """Sum the rows that the first convention counts by amount; sums are numbered from ``first``."""
     unseen = program.rows[0].unseen if program.rows else True
     found = grouped((row.amount, row) for row in rows if row.seen or unseen)
 
@@ -201,7 +201,7 @@ def sum_rows(
 
 
 def operator_rows(regime: RegimeLines, letters: Mapping[str, str], first: int = 1) -> tuple[OperatorRow, ...]:
-    """The lines of a regime, numbered from ``first``; modules that differ only in numbers are merged."""
+    """Rows of a regime's lines, numbered from ``first``; modules that differ only in numbers are merged."""
     rows = [operator_row(line, letters) for line in regime.lines]
     found: list[OperatorRow] = []
     alike = [replace(row, module="", group="") for row in rows]
@@ -218,7 +218,7 @@ def operator_rows(regime: RegimeLines, letters: Mapping[str, str], first: int = 
 
 
 def operator_row(line: Line, letters: Mapping[str, str]) -> OperatorRow:
-    """A line of a regime with its gradients by kind."""
+    """Row of a line, with its gradients by kind."""
 
     def cells(kind: str) -> tuple[Cell, ...]:
         mine = [gradient for gradient in line.gradients if (gradient.kind == "weight") == (kind == "weight")]
@@ -230,7 +230,7 @@ def operator_row(line: Line, letters: Mapping[str, str]) -> OperatorRow:
 
 
 def regime_notes(regime: RegimeLines, program: Program) -> tuple[Note, ...]:
-    """The reasons why gradients are not computed, lettered in the order of lines, each with its gradients."""
+    """Notes on gradients that are not computed, one per reason, lettered in the order of lines."""
     gradients = ((line, gradient) for line in regime.lines for gradient in line.gradients)
     reasons = grouped((gradient.reason, (line, gradient)) for line, gradient in gradients if gradient.reason)
     return tuple(
@@ -239,7 +239,7 @@ def regime_notes(regime: RegimeLines, program: Program) -> tuple[Note, ...]:
 
 
 def note(letter: str, reason: str, lacking: Sequence[tuple[Line, GradientLine]], program: Program) -> Note:
-    """The note on gradients that are not computed, or not always, for one reason."""
+    """Note on the gradients that are never or not always computed for one reason."""
     groups = grouped(
         (
             (gradient.count, line.forward if gradient.count != ZERO else ZERO),
@@ -257,18 +257,18 @@ def note(letter: str, reason: str, lacking: Sequence[tuple[Line, GradientLine]],
 
 
 def clauses(operands: Iterable[tuple[str, str]]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    """Modules, each with the kind of an operand, by their operands and block: (operands, block, names)."""
+    """Group (module, operand) pairs by operands and block: (operands, block, names)."""
     kinds = grouped(operands)
     found = grouped(((" and ".join(dict.fromkeys(some)), located(path)[0]), located(path)[1]) for path, some in kinds.items())
     return tuple((*key, tuple(name for name, _ in merged_names(names))) for key, names in found.items())
 
 
 Numbers = dict[tuple[str, Terms, tuple[str, ...]], int]
-"""The number of each closed form: its pass, its terms, and the letters of its moments."""
+"""Equation numbers of closed forms, by pass, terms, and letters of the moments."""
 
 
 def form_groups(program: Program, cases: Sequence[Case], numbers: Numbers) -> Iterable[FormGroup]:
-    """The closed forms of a regime; conventions with equal forms are merged."""
+    """Closed forms of a regime; conventions with equal forms are merged."""
 
     def told(case: Case, name: str) -> tuple[str, Terms, tuple[str, ...]]:
         terms: Terms = getattr(case, name)
@@ -288,7 +288,7 @@ def form_groups(program: Program, cases: Sequence[Case], numbers: Numbers) -> It
 
 
 def moment_ratios(case: Case, sizes: Mapping[str, Any]) -> Iterable[tuple[str, int, int, str]]:
-    """The ratio of backward to forward coefficients by moment: (moment, forward, backward, ratio)."""
+    """Ratio of backward to forward coefficients by moment: (moment, forward, backward, ratio)."""
     backward = dict(case.backward)
     for position, formula in case.forward:
         first, second = evaluate(formula, sizes), evaluate(backward.get(position, ZERO), sizes)

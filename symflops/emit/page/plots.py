@@ -17,7 +17,7 @@ SIZE = (7.0, 4.2)
 
 
 def breakdown(title: str, label: str, tokens: Sequence[int], parts: Mapping[str, Sequence[int]], crossover: int | None) -> Any:
-    """The stacked share of each part over the length of a stream, with a line at the crossover of attention."""
+    """Plot stacked shares of the parts over the length of a stream, with a line at the crossover."""
     figure, axes = _axes(title, label)
     totals = [sum(values) or 1 for values in zip(*parts.values(), strict=True)]
     shares = [[100 * value / total for value, total in zip(values, totals, strict=True)] for values in parts.values()]
@@ -36,7 +36,7 @@ def breakdown(title: str, label: str, tokens: Sequence[int], parts: Mapping[str,
 
 
 def ratios(title: str, label: str, tokens: Sequence[int], lines: Mapping[str, Sequence[float | None]], to: str) -> Any:
-    """Ratios to ``to`` over the length of a stream, a line per name."""
+    """Plot ratios to ``to`` over the length of a stream, one line per name."""
     figure, axes = _axes(title, label)
     for place, (name, values) in enumerate(lines.items()):
         numbers = [float("nan") if value is None else value for value in values]
@@ -49,7 +49,7 @@ def ratios(title: str, label: str, tokens: Sequence[int], lines: Mapping[str, Se
 
 
 def _axes(title: str, label: str) -> tuple[Any, Any]:
-    """A figure with one plot over a length.
+    """Create a figure with one plot over a length.
 
     Raises:
         SymflopsError: matplotlib is not installed.

@@ -1,4 +1,4 @@
-"""The walk over the tree of a page: a format says how it marks up each kind of node, and adds no words of its own."""
+"""Base printer of page trees: a format defines the markup of each kind of node and adds no words."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from symflops.emit.page.writing import aligned, math_text
 
 MINUS_SIGN = "\N{MINUS SIGN}"
 CELLS = 40
-"""The characters of the longest bar."""
+"""Length of the longest bar in characters."""
 
 
 class PagePrinter(ABC):
-    """Prints the nodes of a page in one format; ``letters`` are those of its formulas."""
+    """Prints the nodes of a page in one format; ``letters`` maps the letters of formulas to LaTeX."""
 
     line = LINE
     """The width of a line of a displayed formula, in points."""
     end = r"\\"
-    """What ends a line of an alignment."""
+    """End of a row of an alignment."""
 
     def __init__(self, letters: Mapping[str, str], space: str = r"\,") -> None:
         self.printer = LatexPrinter(letters, space)
@@ -53,11 +53,11 @@ class PagePrinter(ABC):
     # within a line
 
     def words(self, words: Words) -> str:
-        """Words with all that stands among them."""
+        """Print words and the inline nodes among them."""
         return "".join(map(self.inline, words))
 
     def inline(self, node: Inline) -> str:
-        """One node within a line."""
+        """Print an inline node."""
         match node:
             case str():
                 return self.text(node)
@@ -80,55 +80,55 @@ class PagePrinter(ABC):
 
     @abstractmethod
     def text(self, text: str) -> str:
-        """Any text, escaped."""
+        """Escape text."""
 
     @abstractmethod
     def code(self, text: str) -> str:
-        """A name in the typewriter face."""
+        """Print a name in typewriter."""
 
     def math(self, node: Math) -> str:
-        """A formula within a line."""
+        """Print inline math."""
         return f"${math_text(node, self.printer)}$"
 
     def number(self, node: Number) -> str:
-        """A number."""
+        """Print a number."""
         if isinstance(node.value, Fraction):
             return f"{float(node.value):,.4f}" if node.value < 1000 else f"{float(node.value):,.1f}"
         return (f"{node.value:+,}" if node.signed else f"{node.value:,}").replace("-", MINUS_SIGN)
 
     @abstractmethod
     def emphasis(self, words: str) -> str:
-        """Words that stand out."""
+        """Print emphasised words."""
 
     @abstractmethod
     def mark(self, letter: str) -> str:
-        """The letter of a note."""
+        """Print the letter of a note."""
 
     @abstractmethod
     def link(self, address: str, words: str) -> str:
-        """Words that lead to an address."""
+        """Print a link."""
 
     def equation_link(self, number: int) -> str:
-        """The number of an equation."""
+        """Print a reference to an equation by number."""
         return f"({number})"
 
     def bar(self, node: Bar) -> str:
-        """A bar, of characters."""
+        """Print a bar of block characters."""
         dark, whole = (round(CELLS * share) for share in (node.dark, node.dark + node.light))
         return "\u2588" * dark + "\u2591" * (whole - dark)
 
     # blocks
 
     def blocks(self, nodes: Iterable[Block | Section]) -> str:
-        """Blocks, one after another."""
+        """Print blocks; empty ones are omitted."""
         return self.joined([(node, text) for node in nodes if (text := self.block(node))])
 
     def joined(self, blocks: Sequence[tuple[Block | Section, str]]) -> str:
-        """Printed blocks as one text."""
+        """Join printed blocks."""
         return "\n\n".join(text for _, text in blocks)
 
     def block(self, node: Block | Section) -> str:
-        """One block."""
+        """Print a block."""
         match node:
             case Section():
                 return self.section(node)
@@ -153,51 +153,51 @@ class PagePrinter(ABC):
 
     @abstractmethod
     def section(self, node: Section) -> str:
-        """A section."""
+        """Print a section."""
 
     @abstractmethod
     def heading(self, words: str) -> str:
-        """The heading of a part of a section."""
+        """Print a heading within a section."""
 
     def paragraph(self, words: str) -> str:
-        """One or more sentences."""
+        """Print a paragraph."""
         return words
 
     @abstractmethod
     def items(self, items: Sequence[str]) -> str:
-        """A list."""
+        """Print a list."""
 
     @abstractmethod
     def notes(self, notes: Sequence[tuple[str, str]]) -> str:
-        """Notes to a table."""
+        """Print notes to a table, as (letter, words)."""
 
     def remark(self, text: str) -> str:
-        """A comment; a format whose source nobody reads leaves it out."""
+        """Print a comment for readers of the source; empty in formats whose source nobody reads."""
         return ""
 
     @abstractmethod
     def table(self, node: Table) -> str:
-        """A table."""
+        """Print a table."""
 
     @abstractmethod
     def display(self, lines: Sequence[Line]) -> str:
-        """Lines of one alignment."""
+        """Print displayed lines as one alignment."""
 
     def rows(self, lines: Iterable[Line]) -> list[str]:
-        """The rows of an alignment."""
+        """Rows of an alignment."""
         return aligned(lines, self.printer, self.line, self.end)
 
     def figure(self, node: Figure) -> str:
-        """A drawing or an interactive part; most formats have no place for it."""
+        """Print a drawing or an interactive part; empty in most formats."""
         return ""
 
     def plot(self, node: Plot) -> str:
-        """Curves over a length; most formats have no place for them."""
+        """Print curves over a length; empty in most formats."""
         return ""
 
 
 def displays(node: Equation) -> Iterator[Sequence[Line]]:
-    """The lines that are displayed together: a numbered one alone, all others at once."""
+    """Group the lines of an equation for display: plain lines together, each numbered line alone."""
     plain = [line for line in node.lines if not line.number]
     if plain:
         yield plain

@@ -44,7 +44,7 @@ FIGURES = (
 
 
 def document(page: Page) -> Document:
-    """The tree of a page."""
+    """Build the tree of a page."""
     program = page.program
     known = letters(program) | dict(page.letters)
     known |= item_letters(program, known)
@@ -69,7 +69,7 @@ def document(page: Page) -> Document:
 
 
 def of_one_config(node: Any) -> Any:
-    """A part of a page that speaks of the sizes of its configuration, not of those of the defaults."""
+    """Replace "default sizes" by "sizes of this configuration" throughout a part of a page."""
     if isinstance(node, str):
         return node.replace("default sizes", "sizes of this configuration")
     if isinstance(node, tuple):
@@ -80,7 +80,7 @@ def of_one_config(node: Any) -> Any:
 
 
 def intro(page: Page) -> Iterator[Block]:
-    """What the page derives, and of which structure."""
+    """Introduction: what the page derives, and for which structure."""
     program = page.program
     told = names(program.references or (program.name,))
     source = ", as its source counts" if page.counted_in(program.conventions[0]) == AS_SOURCE else ""
@@ -96,14 +96,14 @@ def intro(page: Page) -> Iterator[Block]:
 
 
 def crossed(page: Page) -> Iterator[tuple[Growth, Crossover]]:
-    """The lengths from which on attention costs as much as all else, forward."""
+    """Lengths at which attention costs as much as everything else in the forward pass."""
     for items in page.analysis.items:
         for grown in items.growth:
             yield from ((grown, found) for found in grown.crossovers if found.value and found.work == FORWARD)
 
 
 def facts(page: Page) -> Iterator[Fact]:
-    """The key figures of a page."""
+    """Key figures of a page."""
     if page.default_parameters is not None:
         yield Fact("Parameters", (Number(page.default_parameters),), "at the default sizes")
     if page.default_active is not None:
@@ -120,7 +120,7 @@ def facts(page: Page) -> Iterator[Fact]:
 
 
 def glance(page: Page, worked: Worked) -> Section:
-    """The figures of one step at the default sizes."""
+    """Section with the figures of one step at the default sizes."""
     first = worked.regimes[0]
     rows: list[tuple[Words, Words]] = []
     if page.default_parameters is not None:
@@ -143,7 +143,7 @@ def glance(page: Page, worked: Worked) -> Section:
 
 
 def grown_rows(grown: Growth, unit: str) -> Iterator[tuple[Words, Words]]:
-    """Where attention overtakes all else, and the cost of one more token."""
+    """Rows on the length at which attention overtakes everything else, and on the cost of one more token."""
     unknown = grown.unknown
     for found in grown.crossovers:
         if found.value and found.work == FORWARD:

@@ -1,4 +1,4 @@
-"""The section of a page about its baseline: the difference as a formula, where it comes from, and both over a length."""
+"""Page section on the baseline: the difference as a formula, its causes, and both costs by length."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from symflops.formula.sparse import Poly
 from symflops.formula.terms import plus, times
 
 SHOWN, EVERY, FAR = 10, 2, Fraction(1, 1000)
-"""The most causes in a table, which of the lengths have a row, and the least ratio that three places tell."""
+"""Maximum causes in a table, step between lengths with a row, minimum ratio printed in full."""
 DIFFERENCE = (
     "For one item, this is what it costs more, and below zero less. Conditions are as they are at the default sizes, and sizes"
     " that the other model has alone are numbers."
@@ -44,7 +44,7 @@ DIFFERENCE = (
 
 
 def section(told: Against, name: str, letters: Mapping[str, str]) -> Section:
-    """What a model costs beside its baseline."""
+    """Section that compares the cost of a model with its baseline."""
     printer = LatexPrinter(letters)
     blocks: list[Block] = [Paragraph((*answer(told, name), " ", *compared(told, name)))]
     blocks += [figures(told, name), Heading(("The difference as a formula",)), *formulas(told, printer)]
@@ -54,12 +54,12 @@ def section(told: Against, name: str, letters: Mapping[str, str]) -> Section:
 
 
 def other(told: Against, name: str) -> str:
-    """What the baseline is called."""
+    """Name of the baseline; for the same model, with the changed config values."""
     return told.baseline if told.baseline != name else f"{name} with {' and '.join(map(' = '.join, told.config)) or 'itself'}"
 
 
 def answer(told: Against, name: str) -> Words:
-    """From which length on a model costs less or more than its baseline."""
+    """Sentence on the lengths from which the model costs less or more than its baseline."""
     first, last = told.points[0], told.points[-1]
     base: Words = ("a step of ", Code(other(told, name)))
     if not told.crossings:
@@ -77,22 +77,22 @@ def answer(told: Against, name: str) -> Words:
 
 
 def less(is_less: bool) -> str:
-    """How a cost compares."""
+    """Comparative for a cost: "less" or "more"."""
     return "less" if is_less else "more"
 
 
 def ratio_at(point: Point, name: str) -> Words:
-    """The ratio of the costs at one length."""
+    """Words for the ratio of the costs at one length."""
     return f"{ratio_text(point.ratio)} of it at ", letter(name), f" = {point.length:,}"
 
 
 def ratio_text(ratio: Fraction) -> str:
-    """A ratio to three places."""
+    """Print a ratio to three places."""
     return f"{float(ratio):.3f}" if ratio >= FAR else "< 0.001"
 
 
 def compared(told: Against, name: str) -> Words:
-    """What is compared: config, batch, regime and convention."""
+    """Sentence on the setting of the comparison: config, batch, regime and convention."""
     found: list[Words] = []
     if told.baseline != name:
         found.append((Code(told.baseline), f" ({told.title or 'no title'}) has the same values in its config"))
@@ -110,7 +110,7 @@ def compared(told: Against, name: str) -> Words:
 
 
 def figures(told: Against, name: str) -> Table:
-    """The figures of both at one length."""
+    """Table of the figures of both models at one length."""
     rows: list[Row] = []
     for what in ("parameters", "forward", "backward", "total"):
         own, base = (getattr(side, what) for side in (told.own, told.base))
@@ -123,7 +123,7 @@ def figures(told: Against, name: str) -> Table:
 
 
 def formulas(told: Against, printer: LatexPrinter) -> Iterator[Block]:
-    """The difference of both closed forms of one item."""
+    """Difference of the closed forms for one item."""
     forward, backward = (of_item(change) for change in (told.forward, told.backward))
     twice = expanded(plus(total(forward))).scale(2) == expanded(plus(total(backward)))
     if not forward and not backward:
@@ -140,7 +140,7 @@ def formulas(told: Against, printer: LatexPrinter) -> Iterator[Block]:
 
 
 def crossing(told: Against, printer: LatexPrinter) -> Iterator[Block]:
-    """The length at which both cost the same in both passes, if that has a closed form."""
+    """Length at which both models cost the same in both passes, if it has a closed form."""
     poly = expanded(plus(total(of_item((*told.forward, *told.backward))))).scale(-1)
     for name, formula in told.along:
         poly = put(poly, name, expanded(formula))
@@ -157,7 +157,7 @@ def crossing(told: Against, printer: LatexPrinter) -> Iterator[Block]:
 
 
 def put(poly: Poly, name: str, value: Poly) -> Poly:
-    """A polynomial with another one in place of a letter."""
+    """Substitute a polynomial for a letter."""
     found = Poly({})
     for power, part in poly.powers(Sym(name)).items():
         found = found + part * value**power
@@ -165,17 +165,17 @@ def put(poly: Poly, name: str, value: Poly) -> Poly:
 
 
 def of_item(change: Change) -> tuple[Scaled, ...]:
-    """A difference for one item: each coefficient times the lengths that it stands beside."""
+    """Difference for one item, as coefficients times products of lengths."""
     return tuple(Scaled(formula, None if moment.formula == ONE else moment.formula) for moment, formula in change)
 
 
 def total(terms: Iterable[Scaled]) -> list[Formula]:
-    """Terms as formulas."""
+    """Convert terms to formulas."""
     return [term.formula if term.factor is None else times(term.formula, term.factor) for term in terms]
 
 
 def causes(told: Against, name: str, printer: LatexPrinter) -> Iterator[Block]:
-    """The modules that differ: those of both, then those that one model has alone."""
+    """Table of the modules that differ: common modules first, then modules of one model only."""
     if not told.causes:
         yield Paragraph(("No module differs.",))
         return
@@ -198,7 +198,7 @@ def causes(told: Against, name: str, printer: LatexPrinter) -> Iterator[Block]:
 
 
 def merge(rows: Iterable[Cause]) -> list[tuple[list[str], Cause]]:
-    """Rows that differ in their names alone, as one with all names and the sum of their figures."""
+    """Merge rows that differ only in name: (names, row with summed figures), largest difference first."""
     found = grouped(((row.alone, row.figures, row.terms), row.name) for row in rows)
     merged = []
     for (alone, each, forward), some in found.items():
@@ -209,7 +209,7 @@ def merge(rows: Iterable[Cause]) -> list[tuple[list[str], Cause]]:
 
 
 def cause_row(found: list[str], row: Cause, printer: LatexPrinter) -> Row:
-    """What modules cost more; a formula of several is that of each."""
+    """Row of merged modules with their additional cost; the formula is for each module."""
     formula = plus(total(of_item(row.terms)))
     work: Words = (Math((formula,)), *((" each",) if len(found) > 1 else ())) if fits(formula, printer) and row.terms else NONE
     values = (row.figures.parameters, row.figures.forward, row.figures.backward)
@@ -217,7 +217,7 @@ def cause_row(found: list[str], row: Cause, printer: LatexPrinter) -> Row:
 
 
 def plot_of(told: Against, name: str) -> Plot:
-    """Both costs over the length."""
+    """Plot of both costs over the length."""
     per = f"{told.letter}²" if told.square else told.letter
     own, base = (tuple((point.length, Fraction(cost, point.length ** (1 + told.square))) for point, cost in each) for each in (
         [(point, point.own) for point in told.points], [(point, point.base) for point in told.points],
@@ -229,7 +229,7 @@ def plot_of(told: Against, name: str) -> Plot:
 
 
 def over_length(told: Against) -> Table:
-    """The ratio of the costs over the length, with bars."""
+    """Table of the ratio of the costs over the length, with bars."""
     most = max(Fraction(1), max(point.ratio for point in told.points))
     rows: list[Row] = []
     for point in told.points[::EVERY]:
@@ -242,6 +242,6 @@ def over_length(told: Against) -> Table:
 
 
 def scientific(value: int) -> str:
-    """A number as LaTeX, to three digits."""
+    """Print a number in LaTeX to three significant digits."""
     digits, exponent = f"{value:.2e}".split("e")
     return rf"{digits} \cdot 10^{{{int(exponent)}}}"

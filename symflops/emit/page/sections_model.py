@@ -1,4 +1,4 @@
-"""The sections of a page about the model: its streams, its modules, and what the letters of formulas mean."""
+"""Page sections on the model: streams of a batch, and definitions of the letters in formulas."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ITEM = "item@"
 
 
 def streams(page: Page) -> Section:
-    """What varies with the batch, and what it flows through."""
+    """Section on the streams of a batch, and the inputs that carry them."""
     rows = []
     for stream, inputs in page.streams:
         carried = series([(Code(name), *((" (", Code(layout), ")") if layout else ())) for name, layout in inputs])
@@ -71,12 +71,12 @@ def streams(page: Page) -> Section:
 
 
 def counted(formula: Formula) -> Words:
-    """A count in a cell; a dash for none."""
+    """Print a count in a cell; a dash for 0."""
     return NONE if formula == ZERO else (Math((formula,)),)
 
 
 def definitions(page: Page, letters: Mapping[str, str]) -> Section:
-    """Sizes, moments and amounts of work."""
+    """Section that defines sizes, moments and amounts of work."""
     bracket = (
         "A bracket such as ", math(r"[L \ge 1]"), " is ", math("1"), " where its condition holds and ", math("0"),
         " elsewhere; ", math("(a)^{+}"), " is ", math(r"\max(0, a)"), ".",
@@ -86,7 +86,7 @@ def definitions(page: Page, letters: Mapping[str, str]) -> Section:
 
 
 def sizes(program: Program) -> Iterator[Block]:
-    """The sizes of the model, and those derived from them."""
+    """Tables of the sizes of the model, and of derived sizes."""
     yield Heading(("Sizes",))
     yield Paragraph(("The sizes of a model are read from its configuration.",))
     told = "Value" if len(program.fixed) == len(program.fields) else "Default"
@@ -102,7 +102,7 @@ def sizes(program: Program) -> Iterator[Block]:
 
 
 def moments(page: Page, letters: Mapping[str, str]) -> Iterator[Block]:
-    """What a batch is reduced to."""
+    """Table of the moments of a batch."""
     program, levels = page.program, page.levels
     yield Heading(("Moments",))
     adding = "; moments of two batches add, so that ragged and packed batches are exact."
@@ -123,12 +123,12 @@ def moments(page: Page, letters: Mapping[str, str]) -> Iterator[Block]:
 
 
 def sign_of(row: tuple[Words, ...], letters: Mapping[str, str]) -> str:
-    """The LaTeX of the symbol that a row of the table of moments defines."""
+    """LaTeX of the symbol that a row of the table of moments defines."""
     return "".join(letters[part.name] for words in row[0] for part in getattr(words, "parts", ()) if isinstance(part, Sym))
 
 
 def amounts(page: Page) -> Iterator[Block]:
-    """What contractions run over."""
+    """Table of the amounts that contractions run over, in moments."""
     yield Paragraph((AMOUNTS.format(unit=page.unit),))
     columns: tuple[Column, ...] = (Column(("Amount",), 27), Column(("In moments",), 70))
     if page.pairs_differ:
@@ -144,12 +144,12 @@ def amounts(page: Page) -> Iterator[Block]:
 
 
 def index_of(letters: Mapping[str, str]) -> str:
-    """The index of an item."""
+    """Choose a letter for the index of an item that no size has."""
     return next((name for name in INDEX if name not in letters), "s")
 
 
 def item_letters(program: Program, letters: Mapping[str, str]) -> dict[str, str]:
-    """The LaTeX of the lengths of one item."""
+    """LaTeX of the lengths of one item, with its index."""
     index = index_of(letters)
     lengths = {name: letters[name] for stream in program.streams for name in stream.variables}
     lengths |= {name: text for name, text in letters.items() if "@" in name and name.partition("@")[0] in lengths}  # of levels
@@ -159,7 +159,7 @@ def item_letters(program: Program, letters: Mapping[str, str]) -> dict[str, str]
 def moment_rows(
     program: Program, letters: Mapping[str, str], levels: LevelLengths | None = None
 ) -> Iterator[tuple[Words, ...]]:
-    """The statistics and moments of a page, each symbol once: symbol, definition, and the items that it is over."""
+    """Rows of the statistics and moments, each symbol once: symbol, definition, index set."""
     rows: dict[str, tuple[Words, ...]] = {}
     for statistic in program.statistics:
         definition = over_items(rf"\{statistic.kind}", statistic, program, index_of(letters), levels)
@@ -177,14 +177,14 @@ def moment_rows(
 
 
 def sum_letters(program: Program) -> list[str]:
-    """The letters of moments: on the lengths that the first convention counts, then on those that others count."""
+    """Letters of moments: over the lengths of the first convention, then over those of other conventions."""
     places = range(len(program.moments))
     every = (program.sum_key(place, convention) for convention in program.conventions for place in places)
     return list(dict.fromkeys([*(f"moment@{place}" for place in places), *every]))
 
 
 def over_items(word: str, what: Moment | Statistic, program: Program, index: str, levels: LevelLengths | None) -> Math:
-    """The sum or maximum ``word`` over items, each length with the index of its item."""
+    """Math of the sum or maximum ``word`` over items, with indexed lengths."""
     mine = {name for stream in program.streams if stream.items == what.items for name in stream.variables}
     mine |= {row.letter for row in (levels.rows if levels else ()) if row.length in mine}
     marked: Formula = Rewriting(lambda part: Sym(ITEM + part.name) if isinstance(part, Sym) and part.name in mine else None)(

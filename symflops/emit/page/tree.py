@@ -1,6 +1,6 @@
-"""The tree of a page: what it says and shows, in order, without the markup of any format.
+"""The tree of a page: its contents in order, free of markup.
 
-``sections*.py`` build it once; a printer per format (:mod:`symflops.emit.page.printing`) knows these types and nothing else.
+``sections*.py`` build it once; one printer per format (:mod:`symflops.emit.page.printing`) prints these types.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from symflops.formula.formula import Formula
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A name or a command, as it is typed."""
+    """A name or a command, in typewriter."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Math:
-    """A formula within a line: formulas, and LaTeX between them."""
+    """Inline math: formulas, and LaTeX between them."""
 
     parts: tuple[str | Formula, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A whole number, or a fraction to four places; ``signed`` shows a plus, too."""
+    """An integer, or a fraction to four places; ``signed`` also prints a plus sign."""
 
     value: int | Fraction
     signed: bool = False
@@ -37,7 +37,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Emphasis:
-    """Words that stand out."""
+    """Emphasised words."""
 
     words: Words
 
@@ -51,7 +51,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Words that lead to an address: ``#id`` for a section of the page."""
+    """A link; the address ``#id`` is a section of the page."""
 
     address: str
     words: Words
@@ -59,14 +59,14 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class EquationLink:
-    """The number of an equation."""
+    """Reference to an equation by its number."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar whose parts, a dark and a light one, are shares of the width that it may have."""
+    """A bar with a dark and a light part, each a share of the maximum width."""
 
     dark: Fraction
     light: Fraction
@@ -78,7 +78,7 @@ Words: TypeAlias = tuple[Inline, ...]
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The heading of a part of a section."""
+    """A heading within a section."""
 
     words: Words
 
@@ -113,7 +113,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: ``share`` of the line in percent, where lines of a cell may break, or as wide as its cells."""
+    """A column; ``share`` is its width in percent (its cells may break), by default that of its cells."""
 
     title: Words
     share: int = 0
@@ -122,7 +122,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The heading of the rows below it; without words, the end of such rows."""
+    """Heading of the table rows below it; without words it ends a group of rows."""
 
     words: Words = ()
 
@@ -132,9 +132,9 @@ Row: TypeAlias = Group | tuple[Words, ...]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; the last cell of a short row is as wide as all that are missing.
+    """A table; the last cell of a short row spans the missing columns.
 
-    ``small`` is 0, 1 or 2: how much smaller than the text it may be where a page is narrow.
+    ``small`` is 0, 1 or 2: how far the font may shrink on a narrow page.
     """
 
     caption: str
@@ -162,14 +162,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """Displayed lines, aligned; a printer breaks those that are too wide."""
+    """Aligned displayed lines; a printer breaks lines that are too wide."""
 
     lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A drawing or an interactive part, which a format without a place for it leaves out; ``about`` says what it shows."""
+    """A drawing or an interactive part, omitted by formats that cannot display it; ``about`` describes it."""
 
     id: str
     title: str = ""
@@ -178,9 +178,9 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Curves over a length, both axes logarithmic, which a format without a place for it leaves out.
+    """Curves over a length with logarithmic axes, omitted by formats that cannot display them.
 
-    ``lines`` are names with points, ``marks`` lengths that a line marks.
+    ``lines`` are (name, points), ``marks`` are lengths marked by a vertical line.
     """
 
     id: str
@@ -217,7 +217,7 @@ class Fact:
 class Document:
     """A page: its head, and its sections in order.
 
-    ``letters`` are the LaTeX of the letters in formulas, ``sources`` the paths of the spec's files, each with its digest.
+    ``letters`` maps the letters in formulas to LaTeX, ``sources`` are the paths of the spec's files with their digests.
     """
 
     name: str

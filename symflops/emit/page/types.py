@@ -16,12 +16,12 @@ from symflops.ir.program import Field, Program
 from symflops.ir.verification import Verification
 
 LONG = 24
-"""Letters of a name beyond which a table shows the moments that it stands for."""
+"""Length of a name above which tables print the moments instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class AmountRow:
-    """What contractions run over, in moments: the useful part, and the executed whole."""
+    """An amount that contractions run over, in moments: useful work, and all executed work."""
 
     name: str
     useful: Formula
@@ -30,7 +30,7 @@ class AmountRow:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """How often a gradient is computed, and the letter of the note on why not always."""
+    """Number of times that a gradient is computed, and the letter of the note if that is not always."""
 
     count: Formula
     note: str
@@ -54,7 +54,7 @@ class OperatorRow:
 
 @dataclass(frozen=True, slots=True)
 class SumRow:
-    """The contractions that run over one amount, by their numbers: the work of both passes per unit of the amount."""
+    """Sum of the contractions over one amount: their numbers, and the work of both passes per unit."""
 
     number: int
     amount: str
@@ -65,10 +65,10 @@ class SumRow:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Why some gradients are not always computed.
+    """Note on gradients that are not always computed, with the reason.
 
-    ``groups`` are (times computed, of how many, whose), and the last are (operands, block, modules). ``missing`` is the useful
-    work that these gradients save. If the note is ``assumed``, the convention assumes their cost.
+    ``groups`` are (times computed, forward executions, clauses), each clause (operands, block, modules). ``missing`` is the
+    useful work that these gradients save. If the note is ``assumed``, the convention assumes their cost.
     """
 
     letter: str
@@ -80,7 +80,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A numbered closed form; ``same`` is the number of an equal form before it, or 0; ``moments`` are letters of its sums."""
+    """Numbered closed form; ``same`` is the number of an equal earlier form or 0; ``moments`` are letters."""
 
     name: str
     number: int
@@ -91,7 +91,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class FormGroup:
-    """The closed forms of conventions that count alike."""
+    """Closed forms that several conventions share."""
 
     conventions: tuple[str, ...]
     forms: tuple[Form, ...]
@@ -101,9 +101,8 @@ class FormGroup:
 class RegimePage:
     """One regime: both passes by operator, and the closed forms.
 
-    ``everything`` says whether all parameters train, ``trains`` whether any gradient is computed, ``assumed`` whether the
-    convention assumes the cost of all gradients. ``ratios`` are coefficients at the default sizes: (moment, forward, backward,
-    backward / forward).
+    ``everything``: all parameters train; ``trains``: some gradient is computed; ``assumed``: the convention assumes the cost of
+    all gradients. ``ratios`` are coefficients at the default sizes: (moment, forward, backward, backward / forward).
     """
 
     name: str
@@ -132,15 +131,15 @@ class TensorRow:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The contents of a derivation page, in order; streams come with the inputs that carry them and their layouts.
+    """Contents of a derivation page in order; ``streams`` come with their input tensors and layouts.
 
     ``analysis`` is of the first regime and convention; ``letters`` are its letters that the program lacks, with their LaTeX.
     ``active`` are the parameters that one token goes through, None for all.
     ``worked`` are figures of a typical batch, if all sizes have defaults.
-    ``levels`` have letters for the lengths of levels.
-    ``against`` is what it costs beside its baseline.
+    ``levels`` defines letters for the lengths of levels.
+    ``against`` compares the model's cost with its baseline.
     ``inserted`` are the values of a measured case.
-    ``offered`` are all regimes of the model, with their docs, ``left_out`` the parts that each leaves out.
+    ``offered`` are all regimes of the model with their docs, ``left_out`` the parts that each omits.
     """
 
     program: Program
@@ -166,24 +165,24 @@ class Page:
 
     @property
     def replaced(self) -> dict[str, Formula]:
-        """Amounts of long names that their moments stand for in tables: those of one or two moments, masks or no masks."""
+        """Amounts with long names that tables replace by their moments: few symbols, useful equal to executed."""
         rows = (row for row in self.amounts if len(row.name) > LONG and row.useful == row.executed)
         return {row.name: row.useful for row in rows if sum(1 for _ in symbols(row.useful)) <= 2}
 
     @property
     def of_one_config(self) -> bool:
-        """Whether all sizes are known: then figures are of them, not of defaults."""
+        """Whether all sizes are fixed, so that figures refer to this config instead of the defaults."""
         return len(self.fixed) == len(self.program.fields) > 0
 
     @property
     def unit(self) -> str:
-        """The unit of the first convention, which all tables follow, as a word."""
+        """Unit of the first convention, which all tables use, as a word."""
         return self.unit_of(self.program.conventions[0])
 
     def unit_of(self, convention: str) -> str:
-        """The unit of a convention as a word."""
+        """Unit of a convention as a word."""
         return NAMES[self.counted_in(convention)]
 
     def counted_in(self, convention: str) -> str:
-        """The unit of a convention as its page has it."""
+        """Key of the unit of a convention; ``flops`` if the program does not have the convention."""
         return next((row.unit for row in self.program.rows if row.name == convention), "flops")

@@ -1,6 +1,6 @@
-"""Words of a page: lists, sentences, and formulas, within a line or as displayed rows of an alignment.
+"""Words of a page: lists, sentences, and formulas, inline or as displayed rows of an alignment.
 
-Terms stand side by side as they fit; definitions by cases and long formulas take several rows.
+A row holds as many terms as fit; definitions by cases and long formulas take several rows.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from symflops.ir.program import Field
 
 NONE: Words = ("—",)
 MOST = 8
-"""Entries of a list that a page shows whole."""
+"""Maximum number of entries of a list that a page prints in full."""
 MANY = 6
-"""Entries of a list of values beyond which runs are told."""
+"""Number of values in a list above which runs are printed."""
 
 
 def math(*parts: str | Formula) -> Math:
-    """A formula within a line."""
+    """Build inline math."""
     return Math(parts)
 
 
 def letter(name: str) -> Math:
-    """A letter within a line."""
+    """Build inline math of one letter."""
     return Math((Sym(name),))
 
 
 def equals(name: str, *parts: str | Formula) -> Math:
-    """``name = ...`` within a line."""
+    """Build the inline equation ``name = ...``."""
     return Math((Sym(name), " = ", *parts))
 
 
 def series(items: Iterable[Words], last: str = ", ", between: str = ", ") -> Words:
-    """Items in a sentence, with ``last`` before the last one.
+    """Join items in a sentence, with ``last`` before the last one.
 
     >>> series([("a",), ("b",), ("c",)], " and ")
     ('a', ', ', 'b', ' and ', 'c')
@@ -56,27 +56,27 @@ def series(items: Iterable[Words], last: str = ", ", between: str = ", ") -> Wor
 
 
 def names(texts: Iterable[str], last: str = " and ") -> Words:
-    """Names in a sentence: ``a``, ``a and b``, ``a, b and c``."""
+    """Join names in a sentence: ``a``, ``a and b``, ``a, b and c``."""
     return series([(Code(text),) for text in texts], last)
 
 
 def sentence(text: str) -> str:
-    """A text with a capital and a full stop."""
+    """Capitalise a text and end it with a full stop."""
     return f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else ""
 
 
 def plural(number: int, one: str, several: str) -> str:
-    """``one`` or ``several``, as the number says."""
+    """Return ``one`` if ``number`` is 1, else ``several``."""
     return one if number == 1 else several
 
 
 def ended(items: Sequence[Words]) -> tuple[Words, ...]:
-    """The items of a list, each with a semicolon, the last with a full stop."""
+    """End each item of a list with a semicolon, and the last with a full stop."""
     return tuple((*item, "." if place == len(items) else ";") for place, item in enumerate(items, 1))
 
 
 def default(field: Field) -> Words:
-    """The default of a size."""
+    """Words for the default of a size."""
     match field.default:
         case None:
             return ("required" if field.required else "none",)
@@ -92,7 +92,7 @@ def default(field: Field) -> Words:
 
 
 def listed(items: Sequence[object]) -> Words:
-    """The entries of a list; of many the runs of equal ones, and runs that repeat once."""
+    """Print the entries of a list; a long list prints runs of equal entries, and a repeating pattern once."""
     if len(items) <= MANY:
         return (Code(json.dumps(list(items), default=str)),)
     period = next(size for size in range(1, len(items) + 1) if list(items[size:]) == list(items[:-size]))
@@ -104,7 +104,7 @@ def listed(items: Sequence[object]) -> Words:
 
 
 def by_group(rows: Iterable[tuple[str, tuple[Words, ...]]]) -> Iterator[Row]:
-    """Rows with a heading above those of each group; an empty group has none."""
+    """Insert a heading above the rows of each group; the group without a name gets no words."""
     last = ""
     for group, row in rows:
         if group != last:
@@ -114,42 +114,42 @@ def by_group(rows: Iterable[tuple[str, tuple[Words, ...]]]) -> Iterator[Row]:
 
 
 def numbered(numbers: Sequence[int], head: str = "") -> str:
-    """Numbers, those that follow each other as a range."""
+    """Print numbers, with consecutive ones as ranges."""
     consecutive = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
     runs = [[each for _, each in some] for _, some in consecutive]
     return ", ".join(f"{head}{run[0]}" + (f"\u2013{head}{run[-1]}" if len(run) > 1 else "") for run in runs)
 
 
 def note_letter(number: int) -> str:
-    """a, b, ... z, aa, ab, ..."""
+    """Letter of the n-th note from 0: a, b, ... z, aa, ab, ..."""
     return (note_letter(number // 26 - 1) if number >= 26 else "") + chr(ord("a") + number % 26)
 
 
 END = r"\\"
-"""What ends a row."""
+"""End of a row in LaTeX."""
 WIDE = 10_000.0
 STAR = "^{*}"
-"""Marks the length at which two costs are equal."""
+"""Superscript of the length at which two costs are equal."""
 HEAD = r"\mathrm{recomputed}"
-"""The widest head beside which a line of a formula has its full width."""
+"""Widest head beside which a formula keeps its full line width."""
 
 
 def math_text(node: Math, printer: LatexPrinter) -> str:
-    """A formula within a line as LaTeX."""
+    """Print inline math in LaTeX, without delimiters."""
     return "".join(part if isinstance(part, str) else printer.text(part) for part in node.parts)
 
 
 def head_text(line: Line, printer: LatexPrinter) -> str:
-    """The left side of a line as LaTeX."""
+    """Print the left side of a line in LaTeX."""
     if isinstance(line.head, Math):
         return math_text(line.head, printer)
     return rf"\mathrm{{{line.head.replace(' ', chr(92) + ' ')}}}"
 
 
 def aligned(lines: Iterable[Line], printer: LatexPrinter, points: float = LINE, end: str = END) -> list[str]:
-    """The rows of an alignment; definitions with the same cases share them, and short ones follow where a row has room."""
+    """Print lines as rows of an alignment; definitions with equal cases merge, and short ones share rows."""
     rows: list[str] = []
-    room = 0.0  # beside what the last row holds
+    room = 0.0  # left over in the last row
     for printed, is_short in short_last(with_equal_cases(lines), printer, points, end):
         text = printed[0].replace(" ={}& ", " = ", 1)
         if is_short and extent(text) + 20.0 <= room:
@@ -165,7 +165,7 @@ def aligned(lines: Iterable[Line], printer: LatexPrinter, points: float = LINE, 
 def short_last(
     groups: Iterable[Sequence[Line]], printer: LatexPrinter, points: float, end: str
 ) -> Iterator[tuple[list[str], bool]]:
-    """The rows of each group, and whether it is a definition of one row; these follow longer definitions beside them."""
+    """Print each group: (rows, is one-row definition); one-row definitions follow longer ones."""
     for defines, some in groupby(groups, lambda group: is_definition(group[0])):
         printed = [
             cases_row(one, printer, points, end) if len(one) > 1 else line_rows(one[0], printer, points, end) for one in some
@@ -178,12 +178,12 @@ def short_last(
 
 
 def is_definition(line: Line) -> bool:
-    """Whether a line defines a letter, and is no result, which stands above what it is written with."""
+    """Whether a line defines a letter; numbered lines and roots are results."""
     return isinstance(line.head, Math) and not line.number and STAR not in line.head.parts
 
 
 def with_equal_cases(lines: Iterable[Line]) -> list[list[Line]]:
-    """Lines, together those that follow each other and have values by the same cases."""
+    """Pair consecutive lines with equal cases; other lines stay alone."""
     found: list[list[Line]] = []
     for line in lines:
         conditions = conditions_of(line)
@@ -195,7 +195,7 @@ def with_equal_cases(lines: Iterable[Line]) -> list[list[Line]]:
 
 
 def conditions_of(line: Line) -> list[Conditions]:
-    """The conditions of a definition by cases."""
+    """Conditions of a definition by cases; empty for other lines."""
     match line.terms:
         case (Scaled(formula, None),):
             return [conditions for conditions, _ in rows_of(formula)]
@@ -203,7 +203,7 @@ def conditions_of(line: Line) -> list[Conditions]:
 
 
 def cases_row(lines: Sequence[Line], printer: LatexPrinter, points: float, end: str) -> list[str]:
-    """Definitions with the same cases as one row, if that is wide enough; else a row for each."""
+    """Print definitions with equal cases as one row if it fits, else as separate rows."""
     heads = ", ".join(head_text(line, printer) for line in lines)
     values = [rows_of(term.formula) for line in lines for term in line.terms if isinstance(term, Scaled)]
     pairs = [(row[0][0], [value for _, value in row]) for row in zip(*values, strict=True)]
@@ -214,7 +214,7 @@ def cases_row(lines: Sequence[Line], printer: LatexPrinter, points: float, end: 
 
 
 def extent(row: str) -> float:
-    """The width of a row, whose cases stand below each other."""
+    """Width of a row in points; cases are stacked, so the widest counts."""
     before, begin, rest = row.partition(r"\begin{cases}")
     if not begin:
         return width(row)
@@ -225,7 +225,7 @@ def extent(row: str) -> float:
 
 
 def line_rows(line: Line, printer: LatexPrinter, points: float = LINE, end: str = END) -> list[str]:
-    """The rows of a line in an alignment, each at most ``points`` wide beside its head; ``end`` ends lines of cases in them."""
+    """Print a line as rows of at most ``points`` beside its head; ``end`` ends the lines of cases."""
     head = head_text(line, printer)
     room = points - max(0.0, width(head) - width(HEAD))
     rows: list[str] = []
@@ -250,15 +250,15 @@ def line_rows(line: Line, printer: LatexPrinter, points: float = LINE, end: str 
 
 COEFFICIENTS = (r"\alpha", r"\beta", r"\gamma")
 ROWS, BROAD = 12, 515.0
-"""The most rows of a closed form on a page, of that many points each."""
+"""Maximum number of rows of a closed form on a page, and their width in points."""
 SHORT = 120.0
-"""Points beside a fraction in its row."""
+"""Room beside a fraction in its row, in points."""
 
 
 def root_lines(found: Crossover, letter: str, printer: LatexPrinter) -> list[Line]:
-    """The length ``letter`` at which both cost the same: a quotient, or the root of a square polynomial.
+    """Lines for the length at which both costs are equal: a quotient, or the root of a quadratic.
 
-    Coefficients that do not fit in the line are defined below.
+    Long coefficients are defined on further lines.
     """
     a, b, c = COEFFICIENTS
     star = math(Sym(letter), STAR)
@@ -274,7 +274,7 @@ def root_lines(found: Crossover, letter: str, printer: LatexPrinter) -> list[Lin
 
 
 def without_square(found: Crossover) -> Words:
-    """What a root is if its square coefficient vanishes, which only a condition makes it do."""
+    """Words for the root if the quadratic coefficient is 0, which only a condition can cause; else empty."""
     if found.kind != "root" or not any(True for _ in brackets([found.square])):
         return ()
     a, b, c = COEFFICIENTS
@@ -282,10 +282,10 @@ def without_square(found: Crossover) -> Words:
 
 
 def defined(formulas: Iterable[Formula]) -> Iterator[Line]:
-    """Lines that define the Greek letters of coefficients."""
+    """Lines that define the coefficients by Greek letters."""
     return (Line(math(name), (Scaled(formula),)) for name, formula in zip(COEFFICIENTS, formulas, strict=False))
 
 
 def is_short(lines: Iterable[Line], printer: LatexPrinter) -> bool:
-    """Whether lines are few enough for a page."""
+    """Whether lines take few enough rows for a page."""
     return sum(len(line_rows(line, printer, BROAD)) for line in lines) <= ROWS

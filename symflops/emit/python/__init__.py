@@ -1,4 +1,4 @@
-"""The Python target: an estimator module for Python 3.10 or later, which imports what modules share, or holds it.
+"""The Python target: a module with the formulas of a model, for Python 3.10 or later.
 
-What other languages share belongs to ``emit.code``.
+Code shared with other languages belongs to ``emit.code``.
 """

@@ -1,4 +1,4 @@
-"""The sums over a batch in Python: of lists of lengths, for modules and for estimators of other projects."""
+"""Sums over the items of a batch in Python, for generated modules and vendored estimators."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from symflops.emit.code.batches import StreamRow, columns, columns_of, lengths_i
 from symflops.emit.code.infix import ATOM, UNARY, CodePrinter
 from symflops.emit.code.sharing import Scope
 from symflops.emit.grouping import grouped
+from symflops.emit.python.conditions import violated
 from symflops.emit.python.printer import (
     BUILTIN,
     PYTHON,
@@ -34,7 +35,7 @@ UNFIT = "is too short for the model, or does not divide as the model divides it"
 
 
 class MomentPrinter(SpacedPrinter):
-    """Functions of lengths; exact divisions are checked at run time."""
+    """Prints functions of lengths; exact divisions are checked at run time."""
 
     reserved = BUILTIN
 
@@ -43,7 +44,7 @@ class MomentPrinter(SpacedPrinter):
 
 
 def of_lists(what: Moment | Statistic, program: Program, printer: CodePrinter, strict: bool = False) -> str:
-    """A sum, or a largest value, over lists of lengths, which a ``strict`` one checks to be of one length."""
+    """Print a sum or maximum over lists of lengths; ``strict`` checks that the lists have equal lengths."""
     found = summed(what, program)
     match found.kind:
         case "once":
@@ -58,25 +59,29 @@ def of_lists(what: Moment | Statistic, program: Program, printer: CodePrinter, s
 def over(
     function: str, names: Sequence[str], formula: Formula, printer: CodePrinter, default: str = "", strict: bool = False
 ) -> str:
-    """A function of what a formula is for each item."""
+    """Print ``function`` (such as ``sum``) over the values of ``formula`` for each item."""
     rest = f", default={default}" if default else ""
     text = printer.text(formula)
     if text == names[0]:
         return f"{function}({text}_{rest})"
-    shown = ", ".join(names)
-    every = ", ".join([*(f"{name}_" for name in names), *(["strict=True"] if strict else [])])
-    lists = f"{shown}_" if len(names) == 1 else f"zip({every})"
-    items = f"{text} for {shown} in {lists}"
+    items = items_of(text, names, strict)
     return f"{function}(({items}){rest})" if rest else f"{function}({items})"
 
 
+def items_of(text: str, names: Sequence[str], strict: bool = False) -> str:
+    """Print a generator of an expression over the columns of lengths ``names``."""
+    shown = ", ".join(names)
+    every = ", ".join([*(f"{name}_" for name in names), *(["strict=True"] if strict else [])])
+    return f"{text} for {shown} in {shown}_" if len(names) == 1 else f"{text} for {shown} in zip({every})"
+
+
 def entry_of(name: str, axes: Sequence[str], optional: bool) -> str:
-    """A stream with its lengths, and a question mark if a batch may leave it out."""
+    """Print a stream with its axes for a docstring; a question mark marks an optional stream."""
     return f"{name}{'?' if optional else ''}: {', '.join(axes)}" if axes else f"{name}{'?' if optional else ''}:"
 
 
 class Reader:
-    """The function of a module that sums a batch up."""
+    """Prints the function of a generated module that computes the moments of a batch."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -90,7 +95,7 @@ class Reader:
         self.scope = Scope(program, replace(PYTHON, printer=MomentPrinter), self.formulas)
 
     def fields(self) -> Iterator[str]:
-        """A line per moment: its name, and what it is a sum of."""
+        """Field declarations of the moments, each with its formula as a comment."""
         for one in self.program.moments:
             text = ModulePrinter().text(one.formula) + (", of padded lengths," if one.side else "")
             whole = one.items == ONCE and not one.constant
@@ -98,7 +103,7 @@ class Reader:
             yield from remarked(f"{one.name}: int", told)
 
     def signature(self) -> str:
-        """The arguments."""
+        """Signature of the function."""
         found = ["sizes: Sizes"] if self.scope.statements else []
         rows = stream_rows(self.program)
         found += ["*"] if rows else []
@@ -111,7 +116,7 @@ class Reader:
         return line if len(line) < WIDTH - 26 else "\n" + "".join(f"    {one},\n" for one in found)
 
     def doc(self) -> list[str]:
-        """The docstring: what the streams are."""
+        """Docstring of the function, which describes the streams."""
         rows = [
             (f"per item of {items}" if axes else f"the number of {items}", (name, axes, optional))
             for name, items, axes, optional in stream_rows(self.program)
@@ -122,7 +127,7 @@ class Reader:
         return wrapped(f'"""The sums of a batch{"; " if rows else ""}{told}.{note}"""', WIDTH - 4)
 
     def body(self) -> Iterator[str]:
-        """The statements."""
+        """Statements of the function."""
         program, printer = self.program, self.scope.printer
         yield from joined(self.scope.statements, WIDTH)
         for group in stream_groups(program):
@@ -143,14 +148,14 @@ class Reader:
         yield from ("return Moments(", *packed(cells, WIDTH), ")")
 
     def padded(self, text: str, moment: Moment) -> str:
-        """A sum, over columns of padded lengths if the moment is of these."""
+        """Make ``text`` read padded columns if the moment sums padded lengths."""
         if moment.side:
             for name in columns(self.program):
                 text = text.replace(f" {name}_", f" {name}_{PADDED}_").replace(f"({name}_", f"({name}_{PADDED}_")
         return text
 
     def read(self, group: Sequence[StreamRow]) -> Iterator[str]:
-        """The statements that read the streams of one index set: those first that every batch gives."""
+        """Statements that read the streams of one index set, required streams first."""
         absent = {stream.name: stream.absent for stream in self.program.streams}
         if self.alone and len(group[0][2]) == 1 and not self.sides:
             ((name, _, (axis,), _),) = group
@@ -181,7 +186,7 @@ class Reader:
                 count = count or f"len({names[0]})"
 
     def unfit(self) -> Iterator[str]:
-        """The statements that refuse items that are too short, or do not divide."""
+        """Statements that reject items that are too short or not divisible."""
         plain = grouped((one.items, self.least(one)) for one in self.program.inner if not one.text)
         for items, tests in plain.items():
             tests = list(filter(None, tests))
@@ -190,28 +195,32 @@ class Reader:
                 yield from raised(f"an item of {items} {UNFIT}")
 
     def left(self, inner: InnerLength) -> Iterator[str]:
-        """The statements that refuse an item that the class does not take."""
-        test = self.least(inner)
+        """Statements that reject an item that the class does not accept."""
+        names, test = lengths_in(inner.formula, self.program), violated(inner.formula, self.scope.printer)
+        test = f"any({items_of(test, names)})" if names and test else self.least(inner)
         if test:
             yield from (*statement_of(test), *raised(*self.words(inner)))
 
     def least(self, inner: InnerLength) -> str:
-        """Whether the model leaves nothing of an item; empty if it reads no length."""
+        """Print the test that an inner length is below 1; empty if it depends on no length."""
         names = lengths_in(inner.formula, self.program)
         return f"{over('min', names, inner.formula, self.scope.printer, '1')} < 1" if names else ""
 
     def demanded(self, one: BatchCondition) -> Iterator[str]:
-        """The statements that refuse a batch that the class does not take."""
+        """Statements that reject a batch that the class does not accept."""
         firsts = {items: columns_of(row)[0] for row in reversed(stream_rows(self.program)) for items in [row[1]]}
         printer = self.scope.printer
         own = {statistic.name: of_lists(statistic, self.program, printer) for statistic in one.statistics}
         there = " and ".join(f"{firsts[items]}_" for items in dict.fromkeys(part.items for part in one.statistics))
         printer.names |= own
-        yield from statement_of(f"{there} and not {printer.text(one.formula)}")
+        test = violated(one.formula, printer)
+        test = f"({test})" if " or " in test and not test.startswith("not (") else test
+        test = test or f"not {printer.text(one.formula)}"
+        yield from statement_of(f"{there} and {test}")
         yield from raised(*self.words(one))
         printer.names = {name: text for name, text in printer.names.items() if name not in own}
 
     def words(self, one: InnerLength | BatchCondition) -> tuple[str, list[str]]:
-        """What the class takes, and the values in it."""
+        """Error message with the requirement of the class, and the values to insert."""
         values = [self.scope.printer.text(value) for value in one.values]
         return f"the batch does not fit the model: the class takes {one.text}", values

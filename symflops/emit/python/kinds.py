@@ -15,15 +15,15 @@ from symflops.formula.sparse import Poly
 from symflops.ir.program import Line, Program
 
 Form = tuple[tuple[str, Formula], ...]
-"""A closed form: per amount, by its name, how much of it."""
+"""A closed form: (amount name, coefficient) pairs."""
 Row = tuple[Form, Form, Form]
-"""Forward, backward, recomputed."""
+"""Closed forms of the forward, backward and recomputed work."""
 Rows = dict[str, Row]
 NOTHING: Row = ((), (), ())
 
 
 class Forms:
-    """Writes closed forms of parts of the work."""
+    """Computes and caches closed forms of parts of the work."""
 
     def __init__(self, program: Program) -> None:
         lines = [line for regime in program.regimes for some in (regime.lines, *dict(regime.own).values()) for line in some]
@@ -35,19 +35,19 @@ class Forms:
         self.known: dict[object, Form] = {}
 
     def rows(self, lines: Sequence[Line]) -> Rows:
-        """The closed forms of each part."""
+        """Closed forms of each part of the work; parts without work are omitted."""
         parts = grouped((part_of(line), line) for line in lines)
         found = {part: self.row(parts[part]) for part in ORDER if part in parts}
         return {part: row for part, row in found.items() if row != NOTHING}
 
     def row(self, lines: Sequence[Line]) -> Row:
-        """The closed forms of some lines."""
+        """Closed forms of ``lines`` in total."""
         forward = self.form([(line.amount.name, line.unit, line.forward) for line in lines])
         backward = self.form([(line.amount.name, line.unit, count) for line in lines for count in line.backward])
         return forward, backward, self.form([(line.amount.name, line.unit, line.recomputed) for line in lines])
 
     def form(self, work: Sequence[tuple[str, Formula, Formula]]) -> Form:
-        """The closed form of work, given as amounts, units and executions."""
+        """Closed form of work given as (amount, unit, number of executions)."""
         key = tuple(work)
         if key not in self.known:
             units = grouped(((amount, unit), count) for amount, unit, count in work if count != ZERO)
@@ -61,14 +61,14 @@ class Forms:
 
 @dataclass
 class Block:
-    """Rows that hold under a condition, or always; an empty condition comes first."""
+    """Rows that apply under a condition; the first block has an empty condition and always applies."""
 
     condition: str
     rows: Rows = field(default_factory=dict)
 
 
 def cases(program: Program) -> dict[tuple[str, str], Rows]:
-    """The rows of each regime under each convention."""
+    """Rows by (regime, convention)."""
     forms, unseen = Forms(program), dict(program.unseen)
     found = {}
     for regime in program.regimes:
@@ -79,13 +79,13 @@ def cases(program: Program) -> dict[tuple[str, str], Rows]:
 
 
 def one_of(name: str, chosen: Sequence[str]) -> str:
-    """The condition that a name is one of some."""
+    """Print the test that ``name`` is one of ``chosen``."""
     return f"{name} == {json.dumps(chosen[0])}" if len(chosen) == 1 else f"{name} in {tuple_of(chosen)}"
 
 
 @dataclass
 class Kinds:
-    """Regimes with equal rows, but for those that compute no gradients or recompute nothing."""
+    """Groups of regimes with equal rows, ignoring passes that a regime does not run."""
 
     rows: Mapping[tuple[str, str], Rows]
     regimes: Sequence[str]
@@ -102,11 +102,11 @@ class Kinds:
                 self.members.append([regime])
 
     def runs(self, regime: str, place: int) -> bool:
-        """Whether a regime computes gradients, or recomputes, at all."""
+        """Whether a regime runs a pass under any convention; ``place`` is 1 for backward, 2 for recomputation."""
         return any(row[place] for convention in self.conventions for row in self.rows[regime, convention].values())
 
     def joins(self, regime: str, kind: Sequence[str], convention: str) -> bool:
-        """Whether the rows of a regime are those of a kind, or have no gradients, or recompute nothing."""
+        """Whether the rows of a regime equal those of a kind in all passes that both run."""
         mine, theirs = self.rows[regime, convention], self.of(kind, convention)
         return mine.keys() == theirs.keys() and all(
             mine[part][0] == theirs[part][0] and all(self.alike(mine, theirs, part, place) for place in (1, 2)) for part in mine
@@ -114,13 +114,13 @@ class Kinds:
 
     @staticmethod
     def alike(mine: Rows, theirs: Rows, part: str, place: int) -> bool:
-        """Whether one of two has nothing of a pass at all, or both have the same of a part."""
+        """Whether two sets of rows agree on a part in a pass, or one of them does not run the pass at all."""
         if not any(row[place] for row in mine.values()) or not any(row[place] for row in theirs.values()):
             return True
         return mine[part][place] == theirs[part][place]
 
     def of(self, kind: Sequence[str], convention: str) -> Rows:
-        """The rows of a kind, with the gradients and the recomputation of those of its regimes that have some."""
+        """Merged rows of a kind: backward and recomputed work come from the regimes that run them."""
         found: Rows = {}
         for regime in kind:
             for part, (forward, backward, again) in self.rows[regime, convention].items():
@@ -129,13 +129,13 @@ class Kinds:
         return found
 
     def changed(self, kind: Sequence[str], before: Rows, after: Rows) -> Rows:
-        """The rows of ``after`` that differ in a pass that regimes of a kind run; empty ones for those that it lacks."""
+        """Rows of ``after`` that differ from ``before`` in a pass of the kind; missing parts get empty rows."""
         passes = [0, *(place for place in (1, 2) if any(self.runs(regime, place) for regime in kind))]
         pairs = ((part, before.get(part, NOTHING), after.get(part, NOTHING)) for part in {**before, **after})
         return {part: new for part, old, new in pairs if any(old[place] != new[place] for place in passes)}
 
     def blocks(self) -> Iterator[Block]:
-        """The rows of the first kind, then what others have in their place."""
+        """Blocks of rows: the first kind and convention, then overrides for other kinds and conventions."""
         first, *others = self.conventions
         base = self.of(self.members[0], first)
         yield Block("", base)
@@ -149,5 +149,5 @@ class Kinds:
 
 
 def negated(name: str, chosen: Sequence[str]) -> str:
-    """The condition that a name is none of some."""
+    """Print the test that ``name`` is none of ``chosen``."""
     return f"{name} != {json.dumps(chosen[0])}" if len(chosen) == 1 else f"{name} not in {tuple_of(chosen)}"

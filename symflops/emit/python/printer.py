@@ -1,6 +1,6 @@
-"""Formulas as Python expressions over ints, in statements that are not too long.
+"""Formulas as Python expressions over ints, in statements wrapped to the line width.
 
-Also the functions that modules hold where their formulas call them.
+Also contains the helper functions whose source is copied into generated modules that call them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from symflops.formula.formula import ZERO, Apply, Bracket, Formula, Power, Sym, 
 from symflops.ir.program import Field
 
 WIDTH = 116
-"""Letters of a line of a generated module, without its indent."""
+"""Line width of a generated module in characters, without indentation."""
 READS = re.compile(r"(\w+) = ((?:sizes|self)\.\w+)")
 
 
 def wrapped_lines(terms: Sequence[str], heads: Sequence[str], width: int, indent: str) -> list[str]:
-    """Terms as lines, each behind its head; what is longer than ``width`` goes on behind ``indent``."""
+    """Print terms as lines, each after its head; lines longer than ``width`` continue after ``indent``."""
     lines = []
     for head, term in zip(heads, terms, strict=True):
         first, *more = wrapped(term, width)
@@ -37,24 +37,24 @@ def wrapped_lines(terms: Sequence[str], heads: Sequence[str], width: int, indent
 
 
 def remarked(line: str, remark: str) -> list[str]:
-    """A line with a remark beside it, or above it if both are too wide."""
+    """Print a line with a trailing comment, or with the comment above it if both are too wide."""
     if len(line) + len(remark) + 2 <= WIDTH:
         return [f"{line}  {remark}"]
     return [*remarks(remark), line]
 
 
 def remarks(text: str) -> list[str]:
-    """A remark in lines of its own."""
+    """Wrap a comment into lines of its own."""
     return [part if part[0] == "#" else f"# {part}" for part in wrapped(text, WIDTH - 2)]
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """A text as lines that are broken at spaces."""
+    """Wrap a text into lines, only at spaces."""
     return textwrap.wrap(text, width=width, break_long_words=False, break_on_hyphens=False)
 
 
 def statement(name: str, value: str, width: int) -> list[str]:
-    """An assignment, in parentheses if it takes several lines."""
+    """Print an assignment, in parentheses if it takes several lines."""
     if len(name) + len(value) + 3 <= width:
         return [f"{name} = {value}"]
     heads = {"initial_indent": f"{name} = ", "subsequent_indent": "    "}
@@ -62,14 +62,14 @@ def statement(name: str, value: str, width: int) -> list[str]:
 
 
 def statement_of(condition: str) -> list[str]:
-    """The head of an ``if``, in parentheses if it takes several lines."""
+    """Print the head of an ``if``, in parentheses if it takes several lines."""
     if len(condition) < WIDTH - 12:
         return [f"if {condition}:"]
     return ["if (", *(f"    {line}" for line in wrapped(condition, WIDTH - 16)), "):"]
 
 
 def raised(text: str, values: Sequence[str] = ()) -> list[str]:
-    """The statement that refuses something; ``values`` stand in the text in the places of ``{0}``, ``{1}``, ..."""
+    """Print a ``raise ValueError``; ``values`` replace ``{0}``, ``{1}``, ... in the message."""
     given = f".format({', '.join(values)})" if values else ""
     whole = json.dumps(text if values else text.replace("{{", "{").replace("}}", "}"), ensure_ascii=False)
     if len(whole) + len(given) < WIDTH - 26:
@@ -81,7 +81,7 @@ def raised(text: str, values: Sequence[str] = ()) -> list[str]:
 
 
 def joined(statements: Iterable[str], width: int) -> list[str]:
-    """Statements; those that read a size as it is become assignments of several names."""
+    """Print statements; plain reads of sizes are merged into assignments of several names."""
     lines: list[str] = []
     for reads, some in groupby(statements, lambda one: READS.fullmatch(one) is not None):
         pairs = [(name, value) for name, _, value in (one.partition(" = ") for one in some)]
@@ -90,7 +90,7 @@ def joined(statements: Iterable[str], width: int) -> list[str]:
 
 
 def grouped_assignments(pairs: Iterable[tuple[str, str]], width: int) -> list[str]:
-    """Assignments of several names, as many as fit in a line."""
+    """Merge assignments into tuple assignments, as many per line as fit."""
     rows: list[list[tuple[str, str]]] = []
     for pair in pairs:
         if rows and len(", ".join(text for each in (*rows[-1], pair) for text in each)) + 3 <= width:
@@ -101,7 +101,7 @@ def grouped_assignments(pairs: Iterable[tuple[str, str]], width: int) -> list[st
 
 
 def packed(cells: Sequence[str], width: int) -> list[str]:
-    """Cells of a list or a dictionary as indented lines that are as full as can be."""
+    """Pack cells of a list or dictionary into indented lines of at most ``width`` characters."""
     lines: list[str] = []
     for cell in cells:
         if lines and len(lines[-1]) + len(cell) + 1 <= width:
@@ -113,7 +113,7 @@ def packed(cells: Sequence[str], width: int) -> list[str]:
 
 
 def filled(head: str, cells: Sequence[str], width: int) -> list[str]:
-    """Cells behind a head as lines that are as full as can be, broken between cells where possible."""
+    """Pack cells after a head into lines of at most ``width`` characters, broken between cells."""
     lines = [head]
     for cell in cells:
         apart = " " if lines[-1] != head else ""
@@ -127,11 +127,11 @@ def filled(head: str, cells: Sequence[str], width: int) -> list[str]:
 
 
 BUILTIN = frozenset((*dir(builtins), *keyword.kwlist, "count", "index", "self", "sizes"))
-"""Names that no letter of a spec may have: one that does gets an underscore."""
+"""Reserved names; a letter of a spec with such a name gets an underscore."""
 
 
 class PythonPrinter(CodePrinter):
-    """Python expressions; truth values are bools."""
+    """Prints Python expressions; truth values are bools."""
 
     def number(self, value: Fraction) -> tuple[str, int]:
         return super().number(value) if value.denominator == 1 else (f"{value.numerator}/{value.denominator}", PRODUCT)
@@ -147,7 +147,7 @@ class PythonPrinter(CodePrinter):
         return self.divided("{}//({})" if product else "{}//{}").format(top, bottom), PRODUCT
 
     def divided(self, form: str) -> str:
-        """The form of a quotient, as it is printed."""
+        """Format string of a quotient; subclasses add spaces."""
         return form
 
     def power(self, formula: Power) -> str:
@@ -186,7 +186,7 @@ class PythonPrinter(CodePrinter):
 
 
 class ModulePrinter(PythonPrinter):
-    """Expressions of a module, whose own names no letter has."""
+    """Prints expressions of a generated module; letters avoid reserved names."""
 
     reserved = BUILTIN | {"convention", "found", "m", "own", "regime", "rows"}
 
@@ -196,7 +196,7 @@ class ModulePrinter(PythonPrinter):
 
 
 class SpacedPrinter(ModulePrinter):
-    """Python expressions with the spaces that formatters put around operators."""
+    """Prints Python expressions with spaces around operators, as formatters do."""
 
     times = " * "
 
@@ -213,7 +213,7 @@ ABSENT = {"number": "{} or 0", "count": "{} or 0", "rational": "{} or 0", "list"
 
 
 def size(field: Field, config: str = "sizes") -> str:
-    """The expression that reads a size for formulas."""
+    """Print the expression that reads a size from ``config``."""
     return (ABSENT.get(field.kind, "{}") if field.nullable else "{}").format(f"{config}.{field.attribute}")
 
 
@@ -265,14 +265,14 @@ def total(parts: Any) -> int:
 
 
 HELPERS = {"_Null": NullList, "_each": each, "_exact": exact, "_columns": columns, "_total": total}
-"""Functions and classes by their names in modules: no letter of a spec begins with an underscore."""
+"""Helpers by their names in generated modules; the underscore avoids clashes with letters of a spec."""
 
 
 def source(own: Any, name: str) -> str:
-    """The source of a function or a class under another name."""
+    """Source code of a function or class, renamed."""
     return re.sub(rf"^(def|class) {own.__name__}\b", rf"\1 {name}", inspect.getsource(own).strip())
 
 
 def helpers_of(text: str) -> Iterator[str]:
-    """The sources of the helpers that a text calls."""
+    """Source code of each helper that ``text`` calls."""
     return (source(own, name) for name, own in HELPERS.items() if re.search(rf"\b{name}\(", text))

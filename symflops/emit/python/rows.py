@@ -10,29 +10,29 @@ if TYPE_CHECKING:
     from typing import Any
 
 SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
-"""How strongly a text binds."""
+"""Precedences of printed texts."""
 DIVISIONS = {"floordiv": "{}//{}", "ceildiv": "-(-{}//{})", "mod": "{} % {}"}
 CALLS = {"excess": "max(0, {})", "item": "{}[{}]", "each": "_each({}, {})", "count": "{}.count({})", "total": "sum({})"}
 CONDITIONS = {"?at_least": ">=", "?contains": "in", "?equal": "=="}
 
 
 class RowPrinter:
-    """Prints the formulas of one table as :class:`symflops.emit.python.printer.PythonPrinter` prints nodes."""
+    """Prints stored formulas as :class:`symflops.emit.python.printer.PythonPrinter` prints formulas."""
 
     def __init__(self, nodes: Sequence[Any]) -> None:
         self.nodes = nodes
 
     def text(self, position: int) -> str:
-        """The formula at a position."""
+        """Print the formula at a position."""
         return self.visit(position)[0]
 
     def inside(self, position: int, least: int) -> str:
-        """The formula at a position, in parentheses if it binds weaker than ``least``."""
+        """Print the formula at a position, in parentheses if its precedence is below ``least``."""
         text, strength = self.visit(position)
         return f"({text})" if strength < least else text
 
     def visit(self, position: int) -> tuple[str, int]:
-        """The text of a formula, and how strongly it binds."""
+        """Print a formula: (text, precedence)."""
         node = self.nodes[position]
         if isinstance(node, int):
             return str(node), ATOM if node >= 0 else PRODUCT
@@ -55,17 +55,17 @@ class RowPrinter:
         return self.function(*node)
 
     def added(self, term: int) -> str:
-        """A term with its sign before it."""
+        """Print a further term of a sum, with its sign."""
         text = self.inside(term, SUM)
         return f" - {text[1:]}" if text.startswith("-") else f" + {text}"
 
     def power(self, base: int, exponent: int) -> str:
-        """A base with an exponent that is not 1."""
+        """Print a power; an exponent of 1 is omitted."""
         text = self.inside(base, ATOM)
         return text if exponent == 1 else f"{text}**{exponent}"
 
     def product(self, factors: Sequence[int]) -> tuple[str, int]:
-        """A product: its number first, divisors last."""
+        """Print a product: its number first, divisors last."""
         top, bottom, rest = 1, 1, list(factors)
         match self.nodes[rest[0]]:
             case int() as top:
@@ -85,7 +85,7 @@ class RowPrinter:
         return f"{text}//{divisor}" if under else text, PRODUCT
 
     def function(self, name: str, *arguments: int) -> tuple[str, int]:
-        """A function of numbers or of a list, or a condition."""
+        """Print a function of numbers or of a list, or a condition."""
         if name in DIVISIONS:
             above = self.inside(arguments[0], ATOM if name == "ceildiv" else UNARY)
             return DIVISIONS[name].format(above, self.inside(arguments[1], ATOM)), PRODUCT

@@ -1,4 +1,4 @@
-"""The work of a model in Python: a table by part, of closed forms that the passes sum up."""
+"""Work table of a generated module: closed forms by part of the model, summed into both passes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from symflops.ir.program import Amount, Program
 
 
 class Work:
-    """The function of a module that returns the table by part."""
+    """Prints the function of a generated module that returns the work table."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -37,7 +37,7 @@ class Work:
             self.scope.taken.add(name)
 
     def unused(self, wanted: str) -> str:
-        """A name that nothing else has."""
+        """Turn ``wanted`` into a free identifier and reserve it."""
         name = re.sub(r"\W", "_", wanted)
         while name in self.scope.taken:
             name += "_"
@@ -45,7 +45,7 @@ class Work:
         return name
 
     def lines(self) -> Iterator[str]:
-        """The statements."""
+        """Statements of the function."""
         program = self.program
         yield "if regime not in REGIMES or convention not in CONVENTIONS:"
         yield '    raise ValueError(f"no regime {regime!r} under convention {convention!r}: {REGIMES}, {CONVENTIONS}")'
@@ -58,7 +58,7 @@ class Work:
         yield from self.result(dict(program.shares))
 
     def amount(self, amount: Amount) -> tuple[str, str]:
-        """What stands for an amount: a moment, or a name with the statement that assigns it."""
+        """Print an amount: (expression, assignment); a single moment needs no assignment."""
         pairs = dict(self.program.pairs)
         useful = [name for name in self.program.conventions if pairs[name] == "useful"]
         texts = [self.vector(terms) for terms in (amount.useful, amount.executed)]
@@ -73,14 +73,14 @@ class Work:
         return name, f"{name} = {text}"
 
     def vector(self, terms: Sequence[tuple[int, Formula]]) -> str:
-        """An amount as a sum over moments."""
+        """Print an amount as a sum of multiples of moments."""
         moments, inside = self.program.moments, self.scope.printer.inside
         names = [(f"m.{moments[place].name}", one) for place, one in terms]
         cells = [name if one == ONE else f"{inside(one, PRODUCT)}*{name}" for name, one in names]
         return " + ".join(cells) or "0"
 
     def block(self, block: Block) -> Iterator[str]:
-        """The rows that hold under a condition."""
+        """Statements that set the rows of a block, under its condition."""
         outside = dict(self.forms)
         body = list(self.rows(block.rows, "rows: Table = {" if not block.condition else "rows |= {"))
         if block.condition:
@@ -90,7 +90,7 @@ class Work:
             self.forms = outside
 
     def rows(self, rows: Rows, head: str) -> Iterator[str]:
-        """Rows, below the forward passes that their backward passes are multiples of."""
+        """Statements that set rows; a forward form is assigned first if other passes are multiples of it."""
         cells: dict[str, list[str]] = {}
         for part, row in rows.items():
             ratios = [multiple(form, row[0]) for form in row[1:]]
@@ -108,7 +108,7 @@ class Work:
         yield "}"
 
     def text(self, form: Form) -> str:
-        """A closed form: what it has of each amount."""
+        """Print a closed form as a sum of multiples of amounts."""
         inside = self.scope.printer.inside
         cells = []
         for name, formula in form:
@@ -117,7 +117,7 @@ class Work:
         return " + ".join(cells) or "0"
 
     def result(self, shares: Mapping[str, int]) -> Iterator[str]:
-        """The statement that returns the rows: without gradients, recomputation or parts of FLOPs where there are none."""
+        """Statements that return the rows; regimes without a pass get 0, and fractional FLOPs are divided."""
         kinds, cells = self.kinds, ["f", "b", "r"]
         runs = [[one for one in kinds.regimes if kinds.runs(one, place)] for place in (0, 1, 2)]
         if runs[1] and len(runs[1]) < len(kinds.regimes):
@@ -140,13 +140,13 @@ class Work:
 
 
 def printed_of(row: Row) -> Iterator[Formula]:
-    """The formulas of a row that are printed: no multiples of those of its forward pass."""
+    """Formulas of a row to print; passes that are multiples of the forward pass are omitted."""
     yield from (formula for _, formula in row[0])
     yield from (formula for form in row[1:] if not (row[0] and multiple(form, row[0])) for _, formula in form)
 
 
 def multiple(form: Form, of: Form) -> int:
-    """The whole number that a form is times another one; 0 if there is none."""
+    """Integer ratio of two closed forms; 0 if there is none."""
     if not form or [name for name, _ in form] != [name for name, _ in of]:
         return 0
     ratios = set()
@@ -159,7 +159,7 @@ def multiple(form: Form, of: Form) -> int:
 
 
 def split(formula: Formula) -> tuple[int, object]:
-    """A formula as its number and the rest."""
+    """Split a formula into its common integer factor and the rest; a fractional factor stays in the rest."""
     poly = expanded(formula)
     number = poly.common[1]
     return (int(number), poly.scale(Fraction(1, int(number)))) if number.denominator == 1 else (1, poly)

@@ -1,4 +1,4 @@
-"""Formulas of a stored program with numbers in place of sizes, and columns of a table in place of lengths."""
+"""Formulas of a stored program with sizes replaced by numbers, and lengths by columns of a table."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from symflops.support.errors import SymflopsError
 
 
 class Settling:
-    """Settles the formulas of one table; ``rests`` collects remainders that must be 0, since a division is exact.
+    """Substitutes sizes in the formulas of one table; ``rests`` collects remainders that must be 0.
 
-    ``lengths`` has a column or a number per batch variable.
+    ``lengths`` maps each batch variable to a column or a number.
     """
 
     def __init__(self, formulas: Formulas, sizes: Mapping[str, Any], lengths: Mapping[str, Formula]) -> None:
@@ -24,7 +24,7 @@ class Settling:
         self.rests: list[Formula] = []
 
     def of(self, position: int) -> Formula:
-        """A formula of columns.
+        """Formula at ``position`` in terms of columns, with sizes substituted.
 
         Raises:
             SymflopsError: a length is the operand of a function of lists.
@@ -58,7 +58,7 @@ class Settling:
 
 
 def total(terms: Iterable[Formula]) -> Formula:
-    """A sum without sums in it, its number last."""
+    """Add terms, with nested sums flattened and numbers merged into a last term."""
     parts = [part for term in terms for part in (term.terms if isinstance(term, Sum) else (term,))]
     kept = [part for part in parts if not isinstance(part, Num)]
     constant = sum((part.value for part in parts if isinstance(part, Num)), Fraction(0))
@@ -66,7 +66,7 @@ def total(terms: Iterable[Formula]) -> Formula:
 
 
 def product(factors: Iterable[Formula]) -> Formula:
-    """A product without products in it, its number first."""
+    """Multiply factors, with nested products flattened and numbers merged into a first factor."""
     parts = [part for factor in factors for part in factors_of(factor)]
     kept = [part for part in parts if not isinstance(part, Num)]
     constant = prod((part.value for part in parts if isinstance(part, Num)), start=Fraction(1))
@@ -76,7 +76,7 @@ def product(factors: Iterable[Formula]) -> Formula:
 
 
 def applied(function: str, arguments: tuple[Formula, ...]) -> Formula:
-    """An integer function; a division by 1, and the smallest of a length and 0, need none."""
+    """Apply an integer function, simplifying a division by 1 and the minimum of a length and 0."""
     if function in ("floordiv", "ceildiv") and arguments[1] == ONE:
         return arguments[0]
     if function == "ceildiv" and isinstance(arguments[1], Num) and arguments[1].value > 0:
@@ -87,12 +87,12 @@ def applied(function: str, arguments: tuple[Formula, ...]) -> Formula:
 
 
 def as_number(formula: Power | Apply | Bracket) -> Formula:
-    """A formula of numbers alone as its number."""
+    """Evaluate a formula whose arguments are all numbers; else return it unchanged."""
     return Num(Fraction(evaluate(formula, {}))) if all(isinstance(part, Num) for part in parts(formula)) else formula
 
 
 def is_natural(formula: Formula) -> bool:
-    """Whether a formula of lengths is never negative, which its form shows."""
+    """Whether the form of a formula of lengths proves that it is never negative."""
     if isinstance(formula, Num):
         return formula.value >= 0
     if isinstance(formula, Apply) and formula.function == "excess":

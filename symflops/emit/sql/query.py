@@ -1,4 +1,4 @@
-"""One query that sums up a table of lengths for every model, convention and regime, and one with the cost of each row."""
+"""SQL queries over a table of lengths: sums for every model, convention and regime, and cost per row."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from symflops.emit.sql.sums import ROW_BITS, Engine, Items, Rows, SqlPrinter, To
 from symflops.formula.formula import Apply, Bracket, Num, walk
 
 NUMBER = "symflops_row"
-NARROW_BITS = 61  # of values on the way: a quotient adds its divisor once more
+NARROW_BITS = 61  # of intermediate values: a quotient adds its divisor once more
 
 
 class Writer:
     """Writes queries for one engine over one table.
 
-    ``checked`` says that the columns are known to be of integers; else the query leaves out rows of other numbers.
+    ``checked``: the columns are known to hold integers; otherwise the query skips rows with other numbers.
     """
 
     def __init__(self, engine: Engine, table: str, longest: Mapping[str, int], by: Sequence[str] = (), checked: bool = False):
         self.engine, self.table, self.longest, self.by, self.checked = engine, table, longest, by, checked
 
     def aggregate(self, totals: Sequence[Total]) -> str:
-        """The query of all sums, one row per group."""
+        """Query of all sums, one row per group."""
         groups = list(dict.fromkeys(total.rows for total in totals))
         pairs = [(rows, name) for rows in groups for name in rows.columns]
         names = {pair: f"c{place}" for place, pair in enumerate(pairs)}
@@ -49,7 +49,7 @@ class Writer:
         return "\n".join(["SELECT", *commas(outer), *self.source(groups, inner), *self.grouped()])
 
     def source(self, groups: Sequence[Rows], cells: Sequence[str]) -> list[str]:
-        """The columns of the rows that run; NULL in other rows, if several groups of rows are summed up."""
+        """FROM clause of the valid rows; with several groups of rows, cells of invalid rows are NULL."""
         lines = ["FROM (", "  SELECT", *(f"  {line}" for line in commas(cells))]
         if len(groups) == 1:
             return [*lines, f"  FROM {self.table}", f"  WHERE {self.runs(groups[0])}", ") AS lengths"]
@@ -68,17 +68,17 @@ class Writer:
         ]
 
     def grouped(self) -> list[str]:
-        """What makes groups, in their order."""
+        """GROUP BY and ORDER BY clauses; empty without grouping columns."""
         places = ", ".join(f"g{place}" for place in range(len(self.by)))
         return [f"GROUP BY {places}", f"ORDER BY {places}"] if places else []
 
     def summed(self, total: Total, names: Mapping[str, str], guard: str) -> list[str]:
-        """The sum of a formula, in halves if it could wrap, each with what it is; a row whose ``guard`` is NULL has none."""
+        """Print a commented sum, in 32-bit halves if 64 bits could overflow, without rows of NULL ``guard``."""
         bound = bounds(total.formula, self.longest)
         wide = bound.most >= 2**NARROW_BITS
         text = SqlPrinter(self.engine, names, wide).text(total.formula)
         if guard and any(isinstance(part, (Apply, Bracket)) for part in walk(total.formula)):
-            text = f"CASE WHEN {guard} IS NOT NULL THEN {text} END"  # LEAST and GREATEST pass over NULL
+            text = f"CASE WHEN {guard} IS NOT NULL THEN {text} END"  # LEAST and GREATEST ignore NULL
         remark = f"  -- {sql_line(total.formula)}"
         if wide or self.engine.halves is None or bound.value < 2 ** (63 - ROW_BITS):
             return [f"sum({text}) AS {total.name}{remark}"]
@@ -86,11 +86,11 @@ class Writer:
         return [f"sum({upper}) AS {total.name}_hi{remark}, upper bits", f"sum({lower}) AS {total.name}_lo"]
 
     def integer(self, name: str) -> str:
-        """A column as a whole number of 64 bits."""
+        """Cast a column to a 64-bit integer."""
         return f"CAST({self.engine.name(name)} AS BIGINT)"
 
     def runs(self, rows: Rows) -> str:
-        """The condition that a model runs a row."""
+        """Condition that the model can run a row."""
         if len(rows.sets) == 1:
             return self.fits(rows.sets[0])
         some = " OR ".join(f"{self.engine.name(name)} IS NOT NULL" for name in rows.columns)
@@ -101,11 +101,11 @@ class Writer:
         return f"CASE WHEN {each} THEN {' OR '.join([*map(self.absent, rows.sets), held])} ELSE FALSE END"
 
     def absent(self, items: Items) -> str:
-        """The condition that a row has no length of an index set."""
+        """Condition that a row has no length of an index set."""
         return f"({' AND '.join(f'{self.engine.name(name)} IS NULL' for name in items.columns)})"
 
     def fits(self, items: Items) -> str:
-        """The condition that a model runs an item."""
+        """Condition that the model can run an item: lengths in range, and its conditions hold."""
         names = [self.engine.name(name) for name in items.columns]
         ranges = [f"{name} BETWEEN 0 AND {self.longest[column]}" for name, column in zip(names, items.columns, strict=True)]
         if not self.checked:
@@ -115,7 +115,7 @@ class Writer:
         return f"CASE WHEN {' AND '.join(ranges)} THEN {self.held(items.conditions, items.columns)} ELSE FALSE END"
 
     def held(self, conditions: Sequence[Bracket], names: Sequence[str]) -> str:
-        """Conditions on columns."""
+        """Print conditions on columns, joined by AND."""
         columns = {name: self.integer(name) for name in names}
         held = []
         for one in conditions:
@@ -126,7 +126,7 @@ class Writer:
     def costs(
         self, models: Mapping[str, tuple[Rows, Sequence[tuple[Total, int]]]], kinds: Mapping[str, str], kept: Sequence[str]
     ) -> str:
-        """The query of the cost of each row, NULL if it cannot run; ``kinds`` are the types of costs."""
+        """Query of the cost of each row, NULL for rows that cannot run; ``kinds`` are the costs' column types."""
         cells = [self.engine.name(name) for name in dict.fromkeys(kept)]
         for name, (rows, terms) in models.items():
             parts = [self.cost(items, [one for one in terms if one[0].items == items]) for items in rows.sets]
@@ -138,12 +138,12 @@ class Writer:
         return "\n".join(["SELECT", *commas(cells), f"FROM {self.table}"])
 
     def is_wide(self, terms: Sequence[tuple[Total, int]]) -> bool:
-        """Whether a cost, or a value on the way to it, could leave 64 bits."""
+        """Whether a cost or an intermediate value could overflow 64 bits."""
         most = sum(abs(cost) * bounds(total.formula, self.longest).most for total, cost in terms)
         return bool(most >= 2**NARROW_BITS)
 
     def cost(self, items: Items, terms: Sequence[tuple[Total, int]]) -> str:
-        """The cost of an item."""
+        """Expression of the cost of an item."""
         columns = {name: self.integer(name) for name in items.columns}
         printer = SqlPrinter(self.engine, columns, self.is_wide(terms))
         texts = []
@@ -155,14 +155,14 @@ class Writer:
         return " + ".join(texts) or "0"
 
     def first_unfit(self, rows: Rows) -> str:
-        """The query of the first row that a model cannot run: its number, and its columns."""
+        """Query of the first row that a model cannot run: row number and columns."""
         cells = ", ".join(map(self.engine.name, rows.columns))
         numbered = f"SELECT row_number() OVER () - 1 AS {NUMBER}, {cells} FROM {self.table}"
         return f"SELECT {NUMBER}, {cells} FROM ({numbered}) AS numbered WHERE ({self.runs(rows)}) IS NOT TRUE LIMIT 1"
 
 
 def commas(cells: Sequence[str]) -> list[str]:
-    """Cells as lines; a comma stands before the remark of a line."""
+    """Print cells as lines; commas go before trailing comments."""
     lines = []
     for place, cell in enumerate(cells):
         text, mark, remark = cell.partition("  -- ")

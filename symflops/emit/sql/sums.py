@@ -1,4 +1,4 @@
-"""What a query sums up in each engine, as SQL expressions of columns, and how sums are read back."""
+"""Sums of a query as SQL expressions of columns for each engine, and conversion of the results back."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from symflops.support.digests import digest
 from symflops.support.errors import SymflopsError
 
 WIDE_BITS = 126
-"""The bits of a whole number with 38 digits, which the wide type of each engine holds."""
+"""Bits of an integer with 38 digits, the capacity of each engine's wide type."""
 ROW_BITS = 32
 """The bits of the number of rows that a sum is exact for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The words of one engine.
+    """SQL dialect of one engine.
 
     Attributes:
         quote: The mark around identifiers.
         wide: The type of whole numbers beyond 64 bits.
         quotient: The quotient of whole numbers of 64 bits, which divide.
         wide_quotient: The same for the wide type.
-        halves: The upper and the lower 32 bits of a whole number of 64 bits, if a sum of such numbers wraps.
+        halves: The upper and the lower 32 bits of a 64-bit integer, if sums of 64-bit integers overflow.
         file: A Parquet file as a table, with the mark that a path cannot hold; "" if the engine reads none.
     """
 
@@ -42,11 +42,11 @@ class Engine:
     file: str
 
     def name(self, text: str) -> str:
-        """An identifier."""
+        """Quote an identifier."""
         return f"{self.quote}{text.replace(self.quote, 2 * self.quote)}{self.quote}"
 
     def table(self, text: str) -> str:
-        """A Parquet file, or a table: ``schema.table``."""
+        """Print a Parquet file or a table (``schema.table``) for FROM."""
         if text.endswith((".parquet", "/*")) and self.file:
             mark = "'" if "'" in self.file else "`"
             return self.file.format(text.replace(mark, 2 * mark))
@@ -64,9 +64,9 @@ ENGINES: Mapping[str, Engine] = {
 
 
 class SqlPrinter(Printer):
-    """SQL expressions; truth values are 0 and 1. Division rounds down; that of engines rounds towards 0.
+    """Prints SQL expressions with truth values 0 and 1; division rounds down (engines round towards 0).
 
-    ``names`` are the names of columns; ``wide`` computes beyond 64 bits.
+    ``names`` maps symbols to columns; ``wide`` computes beyond 64 bits.
     """
 
     def __init__(self, engine: Engine, names: Mapping[str, str], wide: bool = False) -> None:
@@ -110,12 +110,12 @@ class SqlPrinter(Printer):
         raise SymflopsError(f"a table of lengths is not priced: lengths do not go through {formula.function}")
 
     def rest(self, top: Formula, bottom: Formula) -> str:
-        """The rest of a division that rounds down."""
+        """Remainder of a division that rounds down."""
         one, two = self.inside(top, ATOM), self.inside(bottom, ATOM)
         return f"({one} % {two})" if is_natural(top) else f"(({one} % {two} + {two}) % {two})"
 
     def divided(self, top: Formula, bottom: Formula) -> str:
-        """The quotient of a division that rounds down."""
+        """Quotient of a division that rounds down."""
         one, two = self.inside(top, ATOM), self.inside(bottom, ATOM)
         if self.wide:
             return self.engine.wide_quotient.format(f"({one} - {self.rest(top, bottom)})", two)
@@ -125,7 +125,7 @@ class SqlPrinter(Printer):
         return f"(CASE WHEN {self.holds(formula)} THEN 1 ELSE 0 END)", ATOM
 
     def holds(self, formula: Bracket) -> str:
-        """A condition as SQL has it."""
+        """Print a condition as an SQL Boolean."""
         one, two = (self.inside(argument, SUM) for argument in formula.arguments)
         return f"{one} {'>=' if formula.kind == 'at_least' else '='} {two}"
 
@@ -139,23 +139,23 @@ LENGTH = 12
 
 @dataclass(frozen=True)
 class Items:
-    """The items of an index set that a model can run: all columns are lengths in range, and the conditions hold."""
+    """Items of an index set that a model can run: columns hold lengths in range, and the conditions hold."""
 
     columns: tuple[str, ...]
     conditions: tuple[Bracket, ...] = ()
 
     @cached_property
     def text(self) -> str:
-        """What identifies them."""
+        """Identifying text: columns and conditions."""
         return "; ".join((", ".join(self.columns), *map(sql_line, self.conditions)))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a table that a model can run: each has an item of each index set.
+    """Rows of a table that a model can run: each has an item of each index set.
 
-    If there are several sets, a row without any length of a set has no such item; it needs one of another set. The conditions
-    are on rows with an item of each set.
+    With several sets, a row without any length of a set has no item of that set, and needs an item of another set. The
+    conditions apply to rows with an item of each set.
     """
 
     sets: tuple[Items, ...]
@@ -163,27 +163,27 @@ class Rows:
 
     @cached_property
     def text(self) -> str:
-        """What identifies them."""
+        """Identifying text: index sets and conditions."""
         return " | ".join((*(items.text for items in self.sets), *map(sql_line, self.conditions)))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of all sets."""
+        """Columns of all index sets."""
         return tuple(dict.fromkeys(name for items in self.sets for name in items.columns))
 
     @property
     def count(self) -> str:
-        """The name of their number in a result."""
+        """Result column that holds the number of rows."""
         return f"n_{digest(self.text)[:LENGTH]}"
 
     def counts(self, items: Items) -> str:
-        """The name of the number of items of a set in a result."""
+        """Result column that holds the number of items of an index set."""
         return self.count if len(self.sets) == 1 else f"n_{digest(f'{items.text} of {self.text}')[:LENGTH]}"
 
 
 @dataclass(frozen=True)
 class Total:
-    """The sum of a formula over the items of a set."""
+    """Sum of a formula over the items of an index set."""
 
     rows: Rows
     items: Items
@@ -191,18 +191,18 @@ class Total:
 
     @cached_property
     def name(self) -> str:
-        """Its name in a result, which says what is summed over which columns and rows."""
+        """Result column of the sum; a digest of formula, items and rows."""
         return f"s_{digest(f'{sql_line(self.formula)} over {self.items.text} of {self.rows.text}')[:LENGTH]}"
 
 
 def sql_line(formula: Formula) -> str:
-    """A formula of columns in one line."""
+    """Print a formula of columns on one line."""
     text = SqlPrinter(ENGINES["duckdb"], {name: name for name in symbols(formula)}).text(formula)
     return " ".join(text.split())
 
 
 def bounds(formula: Formula, longest: Mapping[str, int]) -> Bound:
-    """What bounds a formula, if columns are at most as long as ``longest`` says."""
+    """Upper bound of a formula if each column is at most ``longest``."""
     table = Table()
     position = table.add(formula)
     places = {name: place for place, name in enumerate(dict.fromkeys(symbols(formula)))}
@@ -211,7 +211,7 @@ def bounds(formula: Formula, longest: Mapping[str, int]) -> Bound:
 
 
 def lengths_up_to(totals: Sequence[Total], most: int = LONGEST) -> dict[str, int]:
-    """The longest length of each column so that no sum leaves the wide type."""
+    """Maximum length per column such that no sum overflows the wide type."""
     longest = {name: most for total in totals for name in total.rows.columns}
     pairs = [(total.formula, WIDE_BITS - ROW_BITS) for total in totals]
     rows = [total.rows for total in totals]
@@ -228,7 +228,7 @@ def lengths_up_to(totals: Sequence[Total], most: int = LONGEST) -> dict[str, int
 
 
 def whole(value: object) -> int | None:
-    """A number of a result as an int; None for one that is not whole, such as a float that has lost digits."""
+    """Convert a result to int; None if it is not an exact integer, such as a float that has lost digits."""
     if value is None:
         return 0
     if isinstance(value, str) and value.lstrip("-").isdecimal():

@@ -1,4 +1,4 @@
-"""Estimators in the form that training frameworks ask of a model's author: with a test, a page, and no symflops."""
+"""Vendored estimators for training frameworks: standalone code without symflops, a test, and a page."""
 
 from symflops.emit.vendor.files import files_of
 

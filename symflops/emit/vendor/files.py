@@ -1,4 +1,4 @@
-"""The files that a project asks of a new model's author: the estimator in its signature, a test with figures, and a page."""
+"""Files of a vendored estimator: code with the project's signature, a test with figures, and a page."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Form = Sequence[tuple[int, Formula]]
 
 @dataclass(frozen=True)
 class Example:
-    """A batch with its FLOPs: what the project's function takes, by name, and the figures."""
+    """A batch with its FLOPs: arguments of the project's function by name, and the expected figures."""
 
     arguments: Mapping[str, Any]
     flops: int
@@ -47,21 +47,21 @@ class Example:
 
 @dataclass(frozen=True)
 class Vendored:
-    """What the files of one estimator are printed from.
+    """Inputs from which the files of one vendored estimator are printed.
 
     Attributes:
         program: The program of one regime and convention, without the sizes that are ``assumed``.
         target: The project.
-        name: What the estimator is called in file names and code.
+        name: The estimator's name in file names and code.
         command: The command that writes the files.
-        version: Of symflops.
-        examples: Batches with their FLOPs under ``config``, a config as the project has it.
+        version: The version of symflops.
+        examples: Batches with their FLOPs under ``config``, a config in the project's format.
         config: See ``examples``.
-        words: Where the project's config has a field, beside its own words.
-        values: Sizes that the project's config does not have, by letter.
-        assumed: Those that the figures depend on: field, and value.
-        streams: The streams that the project hands over, each with the name of its axes.
-        latents: Batches of latents for the test: shapes by key, and the lengths in them.
+        words: Paths of fields in the project's config, in addition to the target's ``words``.
+        values: Sizes that the project's config lacks, by letter.
+        assumed: Assumed sizes that the figures depend on: (field, value).
+        streams: Streams that the project passes, each with the names of its axes.
+        latents: Batches of latents for the test: shapes by key, and their lengths.
     """
 
     program: Program
@@ -79,17 +79,17 @@ class Vendored:
 
     @property
     def registered(self) -> tuple[str, ...]:
-        """The model types or pipelines that the project finds the estimator by."""
+        """Model types or pipelines under which the project looks up the estimator."""
         return self.program.pipelines if self.target.feeds == "latents" else self.program.model_types
 
     @property
     def title(self) -> str:
-        """The name of the estimator as a part of a class name."""
+        """Name of the estimator in CamelCase, for class names."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
 def files_of(one: Vendored) -> dict[str, str]:
-    """The texts of the files by path in the project's tree."""
+    """Print the files: path in the project's tree -> text."""
     context = context_of(one)
     folder = f"vendor/{one.target.name}"
     texts = ((path, template(f"{folder}/{part}.jinja").render(context)) for part, path in one.target.files.items())
@@ -97,16 +97,16 @@ def files_of(one: Vendored) -> dict[str, str]:
 
 
 def tidied(text: str) -> str:
-    """A text with the blank lines that formatters ask for."""
+    """Normalise blank lines as formatters do."""
     text = re.sub(r"(# Generated.*\n)\n+", r"\1\n", text)
     return re.sub(r"\n{3,}(?= )", "\n\n", re.sub(r"\n{4,}", "\n\n\n", text)).strip() + "\n"
 
 
 def context_of(one: Vendored) -> dict[str, Any]:
-    """The names of the templates.
+    """Template variables of one vendored estimator.
 
     Raises:
-        SymflopsError: the project does not hand over what the model's work depends on.
+        SymflopsError: the model's work depends on inputs that the project does not pass.
     """
     program, reading = one.program, Reading(one.program, one.target, one.words, one.values)
     (case,) = program.cases
@@ -141,7 +141,7 @@ def context_of(one: Vendored) -> dict[str, Any]:
 
 
 def batches(one: Vendored, reading: Reading, scope: Scope, sums: str) -> dict[str, Any]:
-    """The names of the templates for what the project hands over."""
+    """Template variables for the batch that the project passes."""
     macs = dict(one.program.units).get(one.program.cases[0].convention, "flops") != "flops"
     return {
         "lists": [], "whole_lengths": sources_of(whole_lengths),
@@ -152,7 +152,7 @@ def batches(one: Vendored, reading: Reading, scope: Scope, sums: str) -> dict[st
 
 
 def formulas_of(program: Program) -> list[Formula]:
-    """The formulas that an estimator of a program evaluates."""
+    """Formulas that a vendored estimator evaluates: closed forms, moments, statistics, requirements."""
     (case,) = program.cases
     found = [formula for form in (case.forward, case.backward) for _, formula in form]
     found += [one.formula for one in used(program)] + [one.formula for one in program.statistics]
@@ -160,26 +160,26 @@ def formulas_of(program: Program) -> list[Formula]:
 
 
 def lines_of(form: Form, program: Program, scope: Scope) -> list[str]:
-    """A closed form as the lines of a sum."""
+    """Print a closed form as lines of a sum."""
     terms = [f"{scope.printer.inside(formula, PRODUCT)} * sum_{program.moments[place].name}" for place, formula in form]
     return wrapped_lines(terms, ["", *("+ " for _ in terms[1:])], WIDTH, "    ") if terms else ["0"]
 
 
 def result(factor: int, parts: int) -> str:
-    """Both passes in FLOPs, of figures in MACs or in parts of a FLOP."""
+    """Print the expression of the total in FLOPs: ``forward + backward``, scaled by ``factor / parts``."""
     text = "forward + backward" if factor == parts == 1 else "(forward + backward)"
     return f"{f'{factor} * ' if factor > 1 else ''}{text}{f' // {parts}' if parts > 1 else ''}"
 
 
 def fixed(reading: Reading) -> list[tuple[str, str, str]]:
-    """The fields of a config that decide the structure: key, expression, and value."""
+    """Config fields that decide the structure: (key, expression, value)."""
     fields = {field.letter: field for field in reading.program.fields}
     known = [(fields[letter], value) for letter, value in reading.program.fixed if reading.has(fields[letter])]
     return [(size.keys[0], reading.found(size) if value is None else reading.size(size), repr(value)) for size, value in known]
 
 
 def arguments_of(reading: Reading, config: Mapping[str, Any], statements: Sequence[str]) -> list[tuple[str, str]]:
-    """The sizes that an estimator reads as arguments with their defaults, those first that the project names first."""
+    """Size arguments with defaults, in the project's order first; empty if sizes come from a config."""
     read = {line.partition(" = ")[0] for line in statements} | {letter for letter, _ in reading.program.fixed}
     fields = [one for one in reading.program.fields if one.letter in read or f"has_{one.letter}" in read]
     values = {one.keys[0]: config.get(one.keys[0]) if is_plain(one.default) else None for one in fields}
@@ -189,7 +189,7 @@ def arguments_of(reading: Reading, config: Mapping[str, Any], statements: Sequen
 
 
 def size_rows(reading: Reading, statements: Sequence[str]) -> list[tuple[str, str, str]]:
-    """The sizes that an estimator reads: letter, where the config has it, and what it means."""
+    """Sizes that an estimator reads: (letter, place in the config, meaning)."""
     read = {line.partition(" = ")[0] for line in statements}
     config, words = reading.target.config, reading.target.reads == "words"
     return [
@@ -200,13 +200,13 @@ def size_rows(reading: Reading, statements: Sequence[str]) -> list[tuple[str, st
 
 
 class Repeated(dict[str, Any]):
-    """The items of a list, all of which are equal, and how many there are."""
+    """Mapping that stands for a list of ``count`` equal mappings."""
 
     count: int = 1
 
 
 def literal(value: Any, indent: int = 0, width: int = 100) -> str:
-    """A value as Python source; a mapping that is long has an entry per line."""
+    """Print a value as Python source; long mappings take one line per entry."""
     if isinstance(value, Repeated):
         return f"[{literal(dict(value), indent, width)}] * {value.count}"
     if isinstance(value, Mapping):

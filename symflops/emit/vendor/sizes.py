@@ -1,4 +1,4 @@
-"""What a vendored estimator reads: sizes from the config of its project, and the latents of diffusion models."""
+"""Inputs of a vendored estimator: sizes from its project's config, and latents of diffusion models."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ GIVEN = {"list": "tuple({})", "rational": "Fraction(repr({}))", "entries": "{0} 
 
 @dataclass(frozen=True)
 class Reading:
-    """How the estimator of a program reads a project's config.
+    """Prints how an estimator reads sizes from a project's config.
 
-    ``words`` say where it has a field, beside the project's own; ``values`` are those of sizes that it lacks, by letter.
+    ``words`` adds paths of fields to the project's own; ``values`` are sizes that the config lacks, by letter.
     """
 
     program: Program
@@ -51,25 +51,25 @@ class Reading:
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def language(self) -> Language:
-        """Python that reads sizes from the config."""
+        """Python syntax that reads sizes from the project's config."""
         return replace(PYTHON, size=self.size, given=lambda size: f"{self.found(size)} is not None")
 
     def word(self, size: Field) -> str:
-        """The path of a field in a config with words of its own; empty if it has none."""
+        """Path of a field in a config with its own names; empty if it lacks the field."""
         known = {**self.target.words, **self.words}
         return next((known[key] for key in size.keys if key in known), "")
 
     def has(self, size: Field) -> bool:
-        """Whether the config has a field."""
+        """Whether the project's config has a field."""
         return self.target.reads != "words" or bool(self.word(size))
 
     def size(self, size: Field) -> str:
-        """The expression that reads a size."""
+        """Print the expression that reads a size."""
         form = ABSENT.get(size.kind, "{}") if size.nullable else GIVEN.get(size.kind, "{}")
         return form.format(self.found(size))
 
     def found(self, size: Field) -> str:
-        """The expression that reads a field as it stands."""
+        """Print the expression that reads a field, without conversion to a number."""
         config = self.target.config
         if self.target.reads == "arguments":
             return self.of_word(size, argument_of(size))
@@ -87,13 +87,13 @@ class Reading:
         return f"_field({config}, {tuple_of(size.keys)}, {expression(size.default)}{f', {null}' if null else ''})"
 
     def of_word(self, size: Field, text: str) -> str:
-        """A field under a word of the project; one that is None there has the default that other sizes make."""
+        """Print ``text``; if the default depends on other sizes, None falls back to it."""
         if size.nullable or is_plain(size.default):
             return text
         return f"{text} if {text} is not None else {expression(size.default)}"
 
     def null(self, size: Field) -> str:
-        """What a field is that the config has as null; empty if that is its default."""
+        """Print the value of a field that is null in the config; empty for its default."""
         tables = absent_of(self.program)
         if any(key in tables for key in size.keys) or (not self.program.reading and size.null is None):
             return ""
@@ -102,7 +102,7 @@ class Reading:
         return "False" if size.kind == "flag" and not size.nullable else "None" if size.default is not None else ""
 
     def defaults(self, formulas: Iterable[Formula]) -> list[Formula]:
-        """Formulas, and those that are the defaults of the sizes that they read."""
+        """Add the default formulas of all sizes that ``formulas`` need, transitively."""
         found = list(formulas)
         while True:
             letters = needed(found, self.program)
@@ -120,22 +120,22 @@ class Reading:
 
 
 def expression(value: Any) -> str:
-    """A default as an expression."""
+    """Print a default as a Python expression."""
     return repr(value) if value is None or isinstance(value, (bool, str, tuple)) else PRINT.text(value)
 
 
 def is_plain(default: Any) -> bool:
-    """Whether a default is no formula of other sizes."""
+    """Whether a default does not depend on other sizes."""
     return default is None or isinstance(default, (bool, str, tuple, Num))
 
 
 def argument_of(size: Field) -> str:
-    """The name of the argument that holds a field."""
+    """Argument name of a field."""
     return re.sub(r"\W", "_", size.keys[0])
 
 
 def path_text(config: str, path: str) -> str:
-    """A path in a config as code.
+    """Print the access to a path of a config.
 
     >>> path_text("config", "len:layers")
     'len(config.layers)'
@@ -144,7 +144,7 @@ def path_text(config: str, path: str) -> str:
 
 
 def absent_of(program: Program) -> set[str]:
-    """The fields of a config of which null means the default, whichever class reads it."""
+    """Config fields for which null means the default, whichever class reads the config."""
     reading: Any = program.reading or {}
     return {name for table in reading.get("tables", {}).values() for name in _absent(table, "")}
 
@@ -156,7 +156,7 @@ def _absent(table: Mapping[str, Any], place: str) -> Iterator[str]:
 
 
 def helpers(text: str) -> list[str]:
-    """The functions that the text of an estimator calls."""
+    """Source code of the helpers that ``text`` calls."""
     found = [READ] if "_field(" in text else []
     found += [source(NullList, "_Null"), LIST] if "_list(" in text else []
     found += [source(each, "_each")] if "_each(" in text else []
@@ -176,19 +176,19 @@ READERS = (
 
 
 def sources_of(*functions: Any) -> list[str]:
-    """The source of some of the functions, with an underscore before the names of all."""
+    """Source code of ``functions``, with the names of all ``READERS`` prefixed by an underscore."""
     names = "|".join(one.__name__ for one in READERS)
     return [re.sub(rf"(?<![\w.])({names})\(", r"_\1(", inspect.getsource(one).strip()) for one in functions]
 
 
 def latent_formulas(program: Program) -> list[Formula]:
-    """Formulas that the reader of flat lists evaluates: sides of a patch, and conditions of further inputs."""
+    """Formulas for reading latents: sides of a patch, and conditions of further inputs."""
     found = latent_inputs(program)
     return [*found.units, *(one.when for one in found.others)]
 
 
 def latent_context(program: Program, reading: Reading, scope: Scope) -> dict[str, Any]:
-    """The names of the template: how latents are read, with statements of their own, and how flat lists become columns."""
+    """Template variables for reading latents and for splitting flat lists into columns."""
     found = latent_inputs(program)
     prompts = [stream.variables[0] for stream in program.streams if stream.name == "prompt" and stream.given]
     own = [*([found.width] if found.width else []), *(one.when for one in found.others)]
@@ -209,5 +209,5 @@ def latent_context(program: Program, reading: Reading, scope: Scope) -> dict[str
 
 
 def input_of(one: Switched) -> str:
-    """A further input as :func:`symflops.evaluate.latents.latent_lengths` takes it."""
+    """Print a further input as arguments of :func:`symflops.evaluate.latents.latent_lengths`."""
     return f'{tuple_of(one.names)}, "{one.layout}", {tuple_of(one.axes)}'

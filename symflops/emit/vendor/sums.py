@@ -1,4 +1,4 @@
-"""The sums over a batch, from what a project hands over: lists of lengths, the length of all sequences, or sums."""
+"""Moments of a batch from a project's data: lists of lengths, one common length, or sums."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SUMS = {
 
 
 def statements(program: Program, feeds: Feeds) -> Iterator[str]:
-    """The statements that sum a batch up, for moments and the figures of a batch as a whole."""
+    """Statements that compute the moments and statistics of a batch."""
     if feeds == "sums":
         yield from (f"sum_{one.name} = {of_sums(one, program)}" for one in used(program))
         return
@@ -40,22 +40,22 @@ def statements(program: Program, feeds: Feeds) -> Iterator[str]:
 
 
 def of_one(what: Moment | Statistic) -> str:
-    """What one sequence adds, whose length has the name of the stream's axis."""
+    """Print the contribution of one sequence, whose length variable is named like the stream's axis."""
     return PRINT.text(what.formula)
 
 
 def used(program: Program) -> list[Moment]:
-    """The moments that the work runs over."""
+    """Moments that the closed forms use."""
     (case,) = program.cases
     places = {place for form in (case.forward, case.backward) for place, _ in form}
     return [moment for place, moment in enumerate(program.moments) if place in places]
 
 
 def of_sums(moment: Moment, program: Program) -> str:
-    """A moment as one of the sums that Megatron-Bridge gathers.
+    """Print a moment as a multiple of one of the sums that Megatron-Bridge collects.
 
     Raises:
-        SymflopsError: it is none of them.
+        SymflopsError: the moment is no multiple of these sums.
     """
     known = dict(tokens_of(program))
     for formula, name in known.items():
@@ -67,7 +67,10 @@ def of_sums(moment: Moment, program: Program) -> str:
 
 
 def tokens_of(program: Program) -> Iterator[tuple[Formula, str]]:
-    """What one sample adds to each sum. The tokens of a stream with several axes are those that attention squares."""
+    """Contribution of one sample to each sum: (formula, name of the sum).
+
+    With several axes, the tokens are the product whose square is also a moment.
+    """
     streams = [stream for stream in program.streams if stream.variables and not stream.optional]
     names = columns(program)
     first, second = streams[0], streams[1:2]
@@ -87,7 +90,7 @@ def tokens_of(program: Program) -> Iterator[tuple[Formula, str]]:
 
 
 def multiple(formula: Formula, of: Formula) -> Formula | None:
-    """The number that a formula is times another one; None if there is none."""
+    """Divide a formula by another; None if the quotient is no integer."""
     one, other = factors_of(formula), factors_of(of)
     numbers = [base for base in one if isinstance(base, Num)]
     number = prod((base.value ** one.pop(base) for base in numbers), start=Fraction(1))
@@ -95,7 +98,7 @@ def multiple(formula: Formula, of: Formula) -> Formula | None:
 
 
 def product(*formulas: Formula) -> Formula:
-    """A product, each factor once."""
+    """Multiply formulas, with equal factors merged into powers."""
     found = Counter[Formula]()
     for formula in formulas:
         found.update(factors_of(formula))

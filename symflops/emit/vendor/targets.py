@@ -1,4 +1,4 @@
-"""The projects that vendored estimators are written for: their files, and where their configs hold a size."""
+"""Target projects of vendored estimators: their files, and the config fields that hold sizes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ Feeds = Literal["lists", "latents", "one", "sums", "video"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a project asks of the author of a new model.
+    """Requirements of a project on the estimator of a new model.
 
     Attributes:
-        name: What the command calls it; its templates lie in a folder of that name.
-        files: The path of each template's text in the project's tree.
-        reads: How its config has the fields of a spec: as ``attributes``, as a ``mapping``, under ``words`` of its own, or not
-            at all: each field is one of the function's ``arguments``.
-        feeds: What it hands over of a batch: ``lists`` of lengths, flat lists of ``latents`` and prompts, ``one`` length of all
-            sequences, ``sums`` over the batch, or the frames and the side of one ``video``.
-        config: The name of the config in the estimator.
-        words: Where its config has a field of a spec, as a path; ``len:`` is before the path of a list.
-            Of arguments these are the first.
-        wiring: What an author adds to a file of the tree: the file, and the lines.
+        name: Name in the command, and of the folder of templates.
+        files: Template -> path of its text in the project's tree.
+        reads: How sizes reach the estimator: from a config's ``attributes``, from a ``mapping``, from config fields with other
+            names (``words``), or as ``arguments`` of the function.
+        feeds: How a batch reaches the estimator: ``lists`` of lengths, flat lists of ``latents`` and prompts, ``one`` length of
+            all sequences, ``sums`` over the batch, or the frames and the side of one ``video``.
+        config: Variable name of the config in the estimator.
+        words: Spec field -> path in the project's config; ``len:`` marks the length of a list. If sizes are arguments, these
+            come first.
+        wiring: Edit that registers the estimator: (file of the tree, lines to add).
 
-    ``convention``, the project's own, counts unless another one is asked for; it has the project's name.
+    The default ``convention`` is the one with the project's name.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Target:
 
     @property
     def convention(self) -> str:
-        """The convention with the project's name."""
+        """Default convention, which has the project's name."""
         return self.name
 
 
@@ -196,4 +196,4 @@ TARGETS = {
         ),
     )
 }
-"""The projects by name."""
+"""Target projects by name."""

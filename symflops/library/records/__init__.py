@@ -1,1 +1,1 @@
-"""Records beside specs: measured cases, censuses of classes, known inexact cases, and sizes of published models."""
+"""Records stored with specs: measured cases, censuses of classes, known inexact cases, and sizes of published models."""

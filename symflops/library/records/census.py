@@ -1,4 +1,4 @@
-"""The census of a spec's classes, from the file that ``symflops census`` writes beside the spec."""
+"""Reads the census of a spec's classes from the file that ``symflops census`` writes next to the spec."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ SCHEMA, MISSING = 1, "has no census"
 WORD = re.compile(r"[A-Za-z_]\w*")
 PROSE = ("title", "doc", "latex", "role", "pipelines", "variants", "model_type", "reference", "name", "baseline", "expected")
 SHOWN = ("described", "free", "guarded", "words", "unrun", "left_out")
-"""What a stored program carries of the census of a class."""
+"""The fields of a class's census that a stored program contains."""
 
 
 def census_path(spec: Path) -> Path:
-    """The path of a spec's census."""
+    """The path of a spec's census file."""
     return spec.with_name(f"{spec.stem}.census.json")
 
 
 def census_of(file: SpecFile) -> Mapping[str, Any]:
-    """The census of a spec: an object by the reference of each class; empty if the spec has none.
+    """Read the census of a spec: class reference -> object; empty if the spec has none.
 
     Raises:
         SymflopsError: the file is damaged.
@@ -43,7 +43,7 @@ def census_of(file: SpecFile) -> Mapping[str, Any]:
 
 
 def carried(file: SpecFile) -> dict[str, Any] | None:
-    """What a stored program carries of a census, by the names of classes."""
+    """The part of a spec's census that a stored program contains, by class name; None if empty."""
     census = census_of(file)
     return {
         class_name(reference): {name: entry[name] for name in SHOWN if entry.get(name)} for reference, entry in census.items()
@@ -62,7 +62,7 @@ def _parsed(path: Path, text: str) -> Mapping[str, Any]:
 
 
 def spec_digest(spec: Spec) -> str:
-    """A digest of what a spec, its blocks and its bases say; prose, comments and conditions on lengths do not count."""
+    """Digest of a spec, its blocks and its bases, ignoring prose, comments and conditions on lengths."""
     lengths = {name.text for stream in spec.streams for part in stream.parts for name, _ in part.axes}
     said = [_said(python_value(read_yaml(source), Reporter())) for source in _sorted(spec.sources)]
     for document in said:
@@ -78,14 +78,14 @@ def _sorted(sources: tuple[Source, ...]) -> list[Source]:
 
 
 def _said(value: Any) -> Any:
-    """A value without fields of prose."""
+    """Copy of a value without prose fields."""
     if isinstance(value, dict):
         return {str(name): _said(item) for name, item in value.items() if name not in PROSE}
     return [_said(item) for item in value] if isinstance(value, list) else value
 
 
 def stale(file: SpecFile, spec: Spec) -> Iterator[str]:
-    """Why the census of a spec must be taken again; nothing if it is fresh. Builds no model and imports no library."""
+    """Reasons why the census of a spec is outdated; builds no model and imports no library."""
     path = census_path(file.path)
     if not path.is_file():
         if spec.references:
@@ -111,7 +111,7 @@ def version_of(name: str) -> str:
 
 
 def source_digest(name: str) -> str:
-    """The digest of a source file of an installed package, ``package/folder/file.py``; empty if it is not installed."""
+    """Digest of an installed source file, ``package/folder/file.py``; empty if not installed."""
     package, _, inner = name.partition("/")
     found = importlib.util.find_spec(package)
     folder = Path(found.origin).parent if found is not None and found.origin else None

@@ -1,4 +1,4 @@
-"""Measured records that no derivation can equal: ``inexact.yaml`` beside the specs, each with its reason and difference.
+"""Reads ``inexact.yaml``: measured records that no derivation can reproduce, each with its reason and difference.
 
 Valid reasons lie outside of the spec: work that depends on data missing from the record, or an error of the counter itself. An
 entry states how much the derived figures differ from the measured ones, and verification checks that amount.
@@ -25,10 +25,10 @@ WHOLE = re.compile(r"[-+]?[0-9]{1,30}")
 
 
 def known_inexact(root: Path) -> Mapped[str, KnownInexact]:
-    """The entries of ``inexact.yaml`` in a library of specs, by the id of their record; none without such a file.
+    """Read ``inexact.yaml`` of a library of specs: record id -> entry; empty without the file.
 
     Raises:
-        SpecError: with every finding: another shape, a missing field, two entries of one record, more than ten.
+        SpecError: lists every finding: wrong shape, missing field, duplicate entry, more than ten entries.
     """
     path = root / FILE
     return _entries(read_source(path, f"specs/{FILE}")) if path.is_file() else {}
@@ -43,10 +43,10 @@ def _entries(source: Source) -> Mapped[str, KnownInexact]:
 
 
 class _Reader(Shapes):
-    """Reads the list, and reports mistakes in it."""
+    """Reads the list of entries, and reports mistakes."""
 
     def entries(self, document: Node) -> dict[str, KnownInexact]:
-        """The entries by id."""
+        """Read all entries, by id."""
         found: dict[str, KnownInexact] = {}
         items = self.sequence(document, "the file")
         for item in items:
@@ -60,7 +60,7 @@ class _Reader(Shapes):
         return found
 
     def entry(self, item: Node) -> KnownInexact:
-        """One entry; all of its fields are required."""
+        """Read one entry; all fields are required."""
         given = self.known(item, FIELDS, "an entry")
         for field in FIELDS:
             if field not in given:
@@ -76,7 +76,7 @@ class _Reader(Shapes):
         )
 
     def whole(self, given: Mapped[str, Node], name: str) -> int:
-        """A whole number; 0 for an absent field."""
+        """Read an integer field; 0 if absent."""
         node = given.get(name)
         if node is None:
             return 0

@@ -1,6 +1,7 @@
-"""Published models beside the specs: measured ones with their batches, and checkpoints with where their config stands.
+"""Reads published models: measured models with their batches, and checkpoints with the source of their configs.
 
-``symflops verify --save`` writes ``published.json``; ``checkpoints.json`` has what a spec reads of each config, and its source.
+``symflops verify --save`` writes ``published.json``; ``checkpoints.json`` has the config fields that a spec reads, and their
+source.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Published:
 
 
 def published(file: SpecFile) -> tuple[Published, ...]:
-    """The measured models of one spec, published sizes first; none if ``published.json`` does not mention it.
+    """The measured models of one spec in ``published.json``, published sizes first.
 
     Raises:
         SymflopsError: the file is damaged.
@@ -50,7 +51,7 @@ def _parsed(path: Path, text: str) -> Mapping[str, tuple[Published, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A published checkpoint: its name, the part of its config that the spec reads, where that stands, and its parameters."""
+    """A published checkpoint: name, config fields that the spec reads, their source, parameter count."""
 
     name: str
     config: Mapping[str, Any]
@@ -59,6 +60,6 @@ class Checkpoint:
 
 
 def checkpoints(file: SpecFile) -> tuple[Checkpoint, ...]:
-    """The published checkpoints of one spec; none without a file of them."""
+    """The published checkpoints of one spec; empty without ``checkpoints.json``."""
     rows = read_own(file.root / CHECKPOINTS, CHECKPOINT).get("specs", {}).get(file.name, ())
     return tuple(Checkpoint(row["name"], row["config"], row["source"], row["parameters"]) for row in rows)

@@ -1,4 +1,4 @@
-"""The verifications of specs, from the ``verified.json`` that ``symflops verify --save`` writes."""
+"""Reads the verifications of specs from the ``verified.json`` that ``symflops verify --save`` writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILE, RULES = "verified.json", "measured.json"
 
 
 def verifications(file: SpecFile) -> tuple[Verification, ...]:
-    """The verifications of one spec, one per class, with the configs of published models; none if there is no record.
+    """The verifications of one spec, one per class, with the configs of published models.
 
     Raises:
         SymflopsError: as :func:`all_verifications`.
@@ -42,7 +42,7 @@ def verifications(file: SpecFile) -> tuple[Verification, ...]:
 
 
 def catalogued(file: SpecFile) -> dict[str, Any]:
-    """What a catalog says of a spec's records: how many of each class are exact, and why those known to be inexact are not.
+    """Summarise a spec's records: number of exact ones per class, and the reason for inexact ones.
 
     Raises:
         SymflopsError: as :func:`all_verifications`.
@@ -55,17 +55,17 @@ def catalogued(file: SpecFile) -> dict[str, Any]:
 
 @cache
 def measured_rules() -> Mapping[str, Sequence[str]]:
-    """Operator kinds on which each rule of a regime was measured (``measured.json`` of the shipped specs); none without it."""
+    """Operator kinds on which each rule of a regime was measured, from the shipped ``measured.json``."""
     path = shipped("specs") / RULES
     found: Mapping[str, Sequence[str]] = read_json(str(path))["rules"] if path.is_file() else {}
     return found
 
 
 def all_verifications(root: Path) -> Mapping[str, tuple[Verification, ...]]:
-    """The verifications of every spec of a library, by the name of the spec; none without such a file.
+    """The verifications of every spec of a library, by spec name; empty without ``verified.json``.
 
     Raises:
-        SymflopsError: ``verified.json`` is damaged, or knows an inexact record that ``inexact.yaml`` does not.
+        SymflopsError: ``verified.json`` is damaged, or has an inexact record that ``inexact.yaml`` lacks.
     """
     path = root / FILE
     return _parsed(path, read_text(path), tuple(known_inexact(root).values())) if path.is_file() else {}

@@ -1,7 +1,7 @@
-"""What a person calls a device: ``h100``, ``H100 SXM``, ``nvidia a100-sxm4-80gb``.
+"""Resolves names that people type for devices: ``h100``, ``H100 SXM``, ``nvidia a100-sxm4-80gb``.
 
-A device that reports itself is looked up by its whole name (:mod:`symflops.training.devices.peaks`); a word that a person
-types may leave out the vendor, case and hyphens, or be a part of a name that only one device has.
+The name that a driver reports is looked up as a whole (:mod:`symflops.training.devices.peaks`). A typed name may omit vendor,
+case and hyphens, or be part of a name that only one device has.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ VENDORS = frozenset(("nvidia", "amd", "instinct", "tesla", "geforce", "intel", "
 
 
 def peak_called(word: str, dtype: str) -> tuple[Peak, str]:
-    """The peak rate of the device that reports itself as ``word``, or that a person calls so, and what to tell of the choice.
+    """(peak rate, note) for a reported or typed device name; the note lists other devices that match.
 
-    The rate is unknown, with the reason, if the word means several devices or none.
+    The rate is None, with the reason, if ``word`` matches several devices or none.
 
     Raises:
         ValueError: as :func:`symflops.training.devices.peaks.peak`.
@@ -35,10 +35,10 @@ def peak_called(word: str, dtype: str) -> tuple[Peak, str]:
 
 
 def called(word: str) -> tuple[str, tuple[str, ...]]:
-    """The name of the device that ``word`` means, and the others that its words fit, too.
+    """(name of the device that ``word`` denotes, other devices whose names contain the same words).
 
     Raises:
-        ValueError: the word means several devices, or none, with the names to choose from.
+        ValueError: ``word`` is ambiguous or unknown; the message lists candidates.
     """
     rows = {row.name: row for row in table()}
     whole = [name for name, row in rows.items() if words(word) in (words(known) for known in (name, *row.aliases))]
@@ -56,10 +56,10 @@ def called(word: str) -> tuple[str, tuple[str, ...]]:
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words of a name without vendors, in lower case."""
+    """Split a name into lower-case words without vendors."""
     return tuple(word for word in re.findall(r"[a-z0-9*]+", text.casefold()) if word not in VENDORS)
 
 
 def words_of(row: Row) -> set[str]:
-    """The words of all names of a device."""
+    """The words in a device's name and aliases."""
     return {word for name in (row.name, *row.aliases) for word in words(name)}

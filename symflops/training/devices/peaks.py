@@ -1,10 +1,10 @@
 """The peak rate of a device: an override, else a row of the table, else unknown.
 
 Rates are dense, in TFLOP/s, per device as the framework enumerates them. ``table.csv`` gives each rate its source and a
-confidence: A a vendor's page was read, B a source that cites the vendor, C a framework's table or a third party, D derived from
+confidence: A the vendor's page, B a source that cites the vendor, C a framework's table or a third party, D derived from
 clocks and units, U no source. Rows of confidence U are notes and never used; their rate may be missing.
 
-A number type is that of the operands, accumulated in FP32. ``fp16_fp16`` and ``fp8_fp16`` accumulate in FP16.
+The number type is that of the operands; accumulation is in FP32. ``fp16_fp16`` and ``fp8_fp16`` accumulate in FP16.
 
 Names match as a whole, ignoring case, because one device's name is often a part of another's.
 """
@@ -53,7 +53,7 @@ class Row:
         return self.confidence != "U"
 
     def matches(self, reported: str) -> bool:
-        """Whether ``reported`` is the whole of one of its names; ``*`` in an alias stands for digits."""
+        """Whether ``reported`` equals the name or an alias, ignoring case; ``*`` in an alias matches digits."""
         found = reported.strip().casefold()
         patterns = (re.escape(alias.casefold()).replace(r"\*", "[0-9]+") for alias in (self.name, *self.aliases))
         return any(re.fullmatch(pattern, found) for pattern in patterns)
@@ -63,7 +63,7 @@ class Row:
 class Peak:
     """The peak rate of one device in TFLOP/s (None if unknown) and its source.
 
-    ``reported`` is the name that the device gave. ``why`` says what is missing if there is no rate, and how to supply it.
+    ``reported`` is the name that the device reports. ``why`` explains a missing rate and how to supply one.
     """
 
     tflops: float | None
@@ -171,7 +171,7 @@ def _positive(value: float) -> bool:
 
 
 def of_table(reported: str, dtype: str) -> Peak:
-    """The rate from the table; a missing device or number type is unknown, never a default."""
+    """Look up the rate in the table; a missing device or number type gives an unknown peak."""
     rows = {row.dtype: row for row in table() if row.matches(reported)}
     found, blank = rows.get(dtype), Peak(None, reported, dtype)
     if found and found.known:
@@ -186,7 +186,7 @@ def of_table(reported: str, dtype: str) -> Peak:
 
 
 def _estimated(reported: str, dtype: str, properties: Any) -> Peak | None:
-    """Units times FLOP per cycle times clock, if the FLOP per cycle of the device's generation are known."""
+    """Estimate the rate as units x FLOP per cycle x clock; None if the FLOP per cycle is unknown."""
     from fnmatch import fnmatchcase
 
     capability = f"{getattr(properties, 'major', '')}.{getattr(properties, 'minor', '')}"
@@ -201,7 +201,7 @@ def _estimated(reported: str, dtype: str, properties: Any) -> Peak | None:
 
 
 def reported_name() -> str:
-    """The name of this process's first accelerator, empty without one; asks torch only if it is already imported."""
+    """The name of the first accelerator, empty without one; asks torch only if it is already imported."""
     import sys
 
     torch = sys.modules.get("torch")

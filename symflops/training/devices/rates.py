@@ -1,4 +1,4 @@
-"""The rate of one device as a user gives it: a number, or the name of a device."""
+"""Parses a device rate from user input: a number, or the name of a device."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from symflops.support.errors import SymflopsError
 from symflops.training.devices.names import peak_called
 from symflops.training.devices.peaks import peak
 
-FLOPS_FROM = 1e6  # no device does so many TFLOP/s, and none so few FLOP/s
+FLOPS_FROM = 1e6  # numbers from here on are FLOP/s, smaller ones TFLOP/s
 
 
 def rate_of(text: str, dtype: str) -> tuple[float, str]:
-    """FLOP/s of one device and where they come from.
+    """Parse a rate: (FLOP/s of one device, source). Numbers below 1e6 are TFLOP/s.
 
     Raises:
-        SymflopsError: the number is not positive, or no rate of the device is known.
+        SymflopsError: the number is not positive, or the device's rate is unknown.
     """
     try:
         value = float(text)

@@ -1,1 +1,1 @@
-"""Thin adapters between training frameworks and a meter or an estimator."""
+"""Thin adapters that connect training frameworks to a meter or an estimator."""

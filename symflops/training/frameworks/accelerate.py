@@ -12,7 +12,7 @@ from symflops.training.meter.mfu import MFUMeter
 
 
 def attach(accelerator: Any, meter: MFUMeter) -> MFUMeter:
-    """Let ``accelerator`` keep the meter's counts in its checkpoints, up to the micro-batch before each of them."""
+    """Make ``accelerator`` save the meter's counts, up to the last micro-batch, and load them."""
     accelerator.register_save_state_pre_hook(lambda models, weights, folder: meter.settle())
     accelerator.register_for_checkpointing(meter)
     return meter

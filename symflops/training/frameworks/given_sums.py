@@ -1,4 +1,4 @@
-"""FLOPs from sums that a framework already has: the number of sequences, the tokens, and squares and products of lengths."""
+"""FLOPs from a framework's own sums: sequences, tokens, and squares and products of lengths."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from symflops.evaluate.units import in_flops
 from symflops.ir.index_sets import padded_name
 
-# lengths below and above any window: a moment is identified by its values at these
+# lengths below and above any window: the values of a moment here identify it
 POINTS = ((1, 1), (2, 3), (5, 7), (1009, 2003), (10**6 + 3, 10**5 + 3), (10**15 + 37, 10**14 + 31))
-# sides of grids, in units that the patches of a model divide: below, above and beside multiples of any window
+# grid sides in multiples of the patch size: below and above any window, and not multiples of one
 SIDES = ((1, 1, 1), (3, 5, 7), (2, 11, 13), (1, 101, 103), (7, 1009, 1013), (5, 10**6 + 3, 10**6 + 33))
 UNITS = range(1, 65)
 NO_FUNCTION = "this model's work is not a function of sums of lengths: give the lengths themselves"
@@ -23,27 +23,27 @@ Rows = tuple[tuple[int, str, str, Fraction, bool], ...]
 
 @dataclass(frozen=True)
 class BySums:
-    """A model whose every moment is a sum that a framework gathers, times a number.
+    """A model whose moments are all multiples of sums that a framework gathers.
 
-    Each row has a coefficient, the moment, the name of the sum (empty if none), the number, and whether padding counts.
+    A row holds coefficient, moment, name of the sum (empty if none fits), the factor, and whether padding counts.
     """
 
     estimator: Any
     rows: Rows
 
     def check(self, given: Sequence[str]) -> None:
-        """Refuse a model that needs another sum than the ``given`` ones.
+        """Refuse a model that needs sums other than ``given``.
 
         Raises:
-            ValueError: it does.
+            ValueError: a required sum is missing.
         """
         self.flops(dict.fromkeys(given, 1))
 
     def flops(self, sums: Mapping[str, int]) -> int:
-        """FLOPs of a batch.
+        """FLOPs of a batch with the given sums by name.
 
         Raises:
-            ValueError: a sum that the model needs is missing.
+            ValueError: a required sum is missing.
         """
         total = Fraction(0)
         for coefficient, moment, name, ratio, padded in self.rows:
@@ -55,13 +55,13 @@ class BySums:
 
 
 def by_sums(estimator: Any, kind: str = "total") -> BySums:
-    """The model of an estimator by ``n``, ``x``, ``xx``, ``y``, ``yy`` and ``xy``; images beside texts are left out.
+    """Express a model's work by the sums ``n``, ``x``, ``xx``, ``y``, ``yy`` and ``xy``, without images.
 
-    ``x`` are the tokens of the first stream, ``y`` those of the second. A stream with several axes has as many tokens as its
-    attention has; streams that a batch may lack are absent.
+    ``x`` are the tokens of the first stream, ``y`` those of the second. Attention determines the number of tokens of
+    a stream with several axes; optional streams are absent.
 
     Raises:
-        ValueError: the model's work is no function of sums of lengths.
+        ValueError: the model's work is not a function of sums of lengths.
     """
     items, members = next(iter(estimator.sets.items()))
     given = [stream for stream in members if stream[1] and not estimator.streams.get(stream[0], True)]
@@ -83,10 +83,10 @@ def by_sums(estimator: Any, kind: str = "total") -> BySums:
 
 
 def images_by_sums(estimator: Any, kind: str = "total") -> BySums:
-    """The encoder of images by ``p``, the patches, and ``pp``, the sum of each frame's patches squared.
+    """Express an image encoder's work by ``p`` (patches) and ``pp`` (squared patches, summed over frames).
 
     Raises:
-        ValueError: the model has no images, or its work on them is no function of these sums.
+        ValueError: the model has no images, or its work on them is not a function of these sums.
     """
     items, members = next(((items, members) for items, members in list(estimator.sets.items())[1:] if members), ("", ()))
     if not members:
@@ -101,16 +101,16 @@ def images_by_sums(estimator: Any, kind: str = "total") -> BySums:
 
 
 def _columns(estimator: Any, own: Mapping[str, Sequence[int]]) -> list[int]:
-    """The lengths of one item of every stream: ``own`` ones, else those of an absent stream."""
+    """Lengths of one item of every stream: from ``own``, else the default of an absent stream."""
     streams = [stream for members in estimator.sets.values() for stream in members]
     return [value for name, axes, absent in streams for value in own.get(name, (absent,) * (len(axes) or 1))]
 
 
 def _grids(estimator: Any, name: str, axes: int) -> list[tuple[int, ...]]:
-    """Lengths of a stream with some axes that the model's patches divide.
+    """Test lengths of a multi-axis stream, scaled until the model's patch size divides them.
 
     Raises:
-        ValueError: no small patch divides as the model does.
+        ValueError: no scale up to 64 works.
     """
     for unit in UNITS:
         found = [tuple(unit * side for side in sides[-axes:]) for sides in SIDES]
@@ -122,7 +122,7 @@ def _grids(estimator: Any, name: str, axes: int) -> list[tuple[int, ...]]:
 
 
 def _values(estimator: Any, at: Sequence[Sequence[int]]) -> list[Values]:
-    """The values of each moment at some lengths."""
+    """Values of each moment at the lengths in ``at``, a tuple per moment."""
     return [tuple(int(value) for value in row) for row in zip(*(estimator.terms(*columns) for columns in at), strict=True)]
 
 
@@ -131,10 +131,10 @@ def _times(one: Values, two: Values) -> Values:
 
 
 def _tokens(estimator: Any, kind: str, items: str, values: Sequence[Values], mine: Sequence[Values]) -> Values:
-    """The tokens of a stream with several axes: what its attention squares.
+    """The number of tokens of a multi-axis stream at each test length: the root of a squared moment.
 
     Raises:
-        ValueError: it has no attention over all of its tokens.
+        ValueError: no attention covers all tokens of the stream.
     """
     pairs = zip(estimator.moment_sets.values(), estimator.coefficients[kind], values, strict=True)
     for square in (v for group, c, v in pairs if c and group == items):
@@ -145,7 +145,7 @@ def _tokens(estimator: Any, kind: str, items: str, values: Sequence[Values], min
 
 
 def _rows(estimator: Any, kind: str, items: str, values: Sequence[Values], bases: Mapping[str, Values]) -> Rows:
-    """The rows of the moments of one index set."""
+    """Match moments of one index set to multiples of sums in ``bases``; an empty name means no match."""
     found = []
     moments = zip(estimator.moment_sets.items(), estimator.coefficients[kind], values, strict=True)
     for (moment, group), coefficient, row in moments:
@@ -161,16 +161,16 @@ def _rows(estimator: Any, kind: str, items: str, values: Sequence[Values], bases
 
 
 def flops_of_sums(estimator: Any, sums: Mapping[str, int], kind: str = "total") -> int:
-    """FLOPs of a model whose every moment is one of ``sums``.
+    """FLOPs of a model from a framework's sums of lengths.
 
     Args:
         estimator: The estimator of the model.
         sums: ``n`` sequences; ``x`` and ``xx`` the sums of the first stream's lengths and of their squares; ``y``, ``yy`` those
-            of a second stream; ``xy`` the sum of products. ``x_padded`` and so on are those of padded lengths; without one,
-            the lengths are not padded, and it is ``x``.
+            of a second stream; ``xy`` the sum of products. ``x_padded`` and so on are sums of padded lengths; by
+            default the lengths are not padded, and ``x`` is used.
         kind: The coefficients: ``total``, ``forward``, ...
 
     Raises:
-        ValueError: the model has other moments (windows, patches), or a sum that it needs is missing.
+        ValueError: the model has other moments (windows, patches), or a required sum is missing.
     """
     return by_sums(estimator, kind).flops(sums)

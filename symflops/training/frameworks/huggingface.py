@@ -1,10 +1,10 @@
-"""HF Trainer: counts each micro-batch when the Trainer asks for its FLOPs, and adds the rates to its logs.
+"""HF Trainer: counts each micro-batch when the Trainer asks for its FLOPs, and logs the rates.
 
     meter = attach(trainer, devices=world_size)          # before trainer.train()
 
-The Trainer calls ``floating_point_ops(inputs)`` for each micro-batch; the adapter takes the lengths there, without waiting for
-a device. The value returned for the Trainer's own ``total_flos`` is exact if the host knows the lengths; for lengths on a
-device it is that of the padded batch.
+The Trainer calls ``floating_point_ops(inputs)`` for each micro-batch; the adapter takes the lengths there, without
+synchronising with a device. The value for the Trainer's own ``total_flos`` is exact if the lengths are on the host; for lengths
+on a device it is that of the padded batch.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from symflops.training.meter.packs import TOKENS
 from symflops.training.meter.types import ModelOptions
 
 STATE = "symflops"
-"""The key of the meter's counts in the state that the Trainer keeps in its checkpoints."""
+"""The key of the meter's counts in the Trainer state that checkpoints contain."""
 
 
 def attach(trainer: Any, *, devices: int | None = None, **options: Unpack[ModelOptions]) -> MFUMeter:
-    """Give ``trainer`` a meter of its model; ``options`` are those of :meth:`MFUMeter.of_model`.
+    """Attach a meter to ``trainer``; ``options`` are those of :meth:`MFUMeter.of_model`.
 
-    The model is read when training begins, because the Trainer itself switches checkpointing on and wraps the model. Until then
-    the meter is of what the model is now.
-    The rates since the last log of a loss are added to each log of a loss, before any callback or tracker sees it, and printed
-    every ``log_every`` steps (by default with each log). Evaluation takes no training time. Checkpoints hold the meter's
-    counts, and training that resumes continues them.
+    The model is read again when training begins, because the Trainer enables checkpointing and wraps the model itself. Until
+    then the meter describes the current model.
+    Each log of a loss gets the rates since the last one, before any callback or tracker reads it. Rates are printed every
+    ``log_every`` steps (by default with each log). Evaluation time is excluded. Checkpoints hold the meter's counts, and
+    resumed training continues them.
     """
     count = devices if devices is not None else int(getattr(trainer.args, "world_size", 1) or 1)
     named: ModelOptions = {"keys": "hf", "log_every": 1, **options}
@@ -42,7 +42,7 @@ def attach(trainer: Any, *, devices: int | None = None, **options: Unpack[ModelO
     log = trainer.log
 
     def logged(logs: dict[str, Any], *arguments: Any, **named: Any) -> Any:
-        if "loss" in logs:  # a window of training, not of evaluation; on every process, as the sums of a step are
+        if "loss" in logs:  # a training log, not evaluation; runs on every process, as step() requires
             logs.update(meter.step(steps=max(trainer.state.global_step - meter.steps, 0)))
         return log(logs, *arguments, **named)
 
@@ -56,7 +56,7 @@ def attach(trainer: Any, *, devices: int | None = None, **options: Unpack[ModelO
 
 
 def without_time(meter: MFUMeter, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, during which the meter's clock stands still."""
+    """Wrap ``function`` so that its time is excluded from the meter's window."""
 
     @wraps(function)
     def paused(*arguments: Any, **named: Any) -> Any:
@@ -67,7 +67,7 @@ def without_time(meter: MFUMeter, function: Callable[..., Any]) -> Callable[...,
 
 
 def with_counts(meter: MFUMeter, trainer: Any, save: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that saves a checkpoint, on every process, with the meter's counts up to there in the Trainer's state."""
+    """Wrap the Trainer's checkpoint method to store the meter's counts in the Trainer's state first."""
 
     @wraps(save)
     def saved(*arguments: Any, **named: Any) -> Any:
@@ -80,10 +80,10 @@ def with_counts(meter: MFUMeter, trainer: Any, save: Callable[..., Any]) -> Call
 
 
 def count_inputs(meter: MFUMeter, inputs: Mapping[str, Any]) -> int:
-    """Add one micro-batch to the meter, and return its FLOPs as far as the host knows them; 0 for an unknown model."""
+    """Add a micro-batch to the meter; return its FLOPs, padded if lengths are on a device, 0 if unknown."""
     phase = next(iter(meter.phases.values()), None)
     if phase is None:
-        meter.add()  # so that other processes know of it
+        meter.add()  # reports the unread batch to other processes
         return 0
     one: Any = phase.estimator
     try:
@@ -100,12 +100,12 @@ def count_inputs(meter: MFUMeter, inputs: Mapping[str, Any]) -> int:
 
 
 def on_device(column: Any) -> bool:
-    """Whether reading ``column`` would wait for a device."""
+    """Whether reading ``column`` would synchronise with a device."""
     return getattr(getattr(column, "device", None), "type", "cpu") != "cpu"
 
 
 def restore(meter: MFUMeter, state: Any) -> None:
-    """Continue the counts that a Trainer's state has; those of training that begins anew go on as they are."""
+    """Restore the counts from a Trainer's state; without saved counts the meter keeps its own."""
     kept = getattr(state, "stateful_callbacks", None) or {}
     try:
         if STATE in kept:
@@ -116,9 +116,9 @@ def restore(meter: MFUMeter, state: Any) -> None:
 
 
 def callback(meter: MFUMeter, begun: Callable[[], MFUMeter] | None = None) -> Any:
-    """A ``TrainerCallback`` that describes the meter, starts its clock and restores its counts when training begins.
+    """A ``TrainerCallback`` that describes and starts the meter, and restores its counts, at the start.
 
-    ``begun`` returns a meter of the model as it is then, whose estimators the first one takes.
+    ``begun`` builds a meter for the model at that time; its phases replace those of ``meter``.
 
     Raises:
         ImportError: transformers is not installed.

@@ -1,11 +1,11 @@
-"""Lightning: ``flops_per_batch`` for ``ThroughputMonitor``, and FLOPs for Fabric's ``Throughput.update``.
+"""Lightning: FLOPs for ``ThroughputMonitor`` and for Fabric's ``Throughput``, and an MFU callback.
 
 Both expect the FLOPs of one device since the last update, and multiply by the world size themselves. ``ThroughputMonitor``
 reads the attribute after every batch on rank 0, without passing the batch, so ``training_step`` must set it.
 
     Trainer(callbacks=[callback(lambda module: MFUMeter.of_model(module.model, devices=world_size, keys="lightning"))])
 
-The callback needs nothing of the module: it counts the batches, logs the rates, and keeps the counts in checkpoints.
+The callback needs no change to the module: it counts batches, logs rates, and saves the counts in checkpoints.
 """
 
 from __future__ import annotations
@@ -20,33 +20,36 @@ from symflops.training.meter.mfu import MFUMeter
 
 
 class FlopsMixin:
-    """For a LightningModule: set ``symflops_estimator``, and call ``count_batch(batch)`` first in ``training_step``."""
+    """Mixin for a LightningModule that sets ``flops_per_batch`` for ``ThroughputMonitor``.
+
+    Set ``symflops_estimator``, and call ``count_batch(batch)`` first in ``training_step``.
+    """
 
     symflops_estimator: Any = None
     flops_per_batch: int = 0
 
     def count_batch(self, batch: Mapping[str, Any], devices_per_batch: int = 1) -> int:
-        """Set ``flops_per_batch`` to the FLOPs of this batch per device; ``devices_per_batch`` devices share its work.
+        """Set and return ``flops_per_batch``: this batch's FLOPs over the ``devices_per_batch`` that share it.
 
         Raises:
-            LengthError: the batch does not tell the lengths.
+            LengthError: the batch lacks the lengths.
         """
         self.flops_per_batch = flops_of_batch(self.symflops_estimator, batch) // devices_per_batch
         return self.flops_per_batch
 
 
 def flops_of_batch(estimator: Any, batch: Mapping[str, Any]) -> int:
-    """FLOPs of one batch, forward and backward; it waits for lengths on a device, as the monitor itself does.
+    """FLOPs of one batch, forward and backward; synchronises with the device if lengths are on it.
 
     Raises:
-        LengthError: the batch does not tell the lengths.
+        LengthError: the batch lacks the lengths.
     """
     streams = {name: entry_of(entry) for name, entry in streams_of(estimator, batch).items()}
     return in_flops(estimator, int(estimator.total(estimator.moments(**streams))))
 
 
 class MeterHooks:
-    """The hooks of a Lightning ``Callback`` that has a meter, which ``make`` makes of the LightningModule."""
+    """Lightning ``Callback`` hooks that drive a meter; ``make`` builds it from the LightningModule."""
 
     state_key = "symflops"
 
@@ -84,23 +87,23 @@ class MeterHooks:
         self.meter.settle()
 
     def state_dict(self) -> dict[str, int]:
-        """The counts up to now; Lightning asks every process for them."""
+        """The counts so far; Lightning calls this on every process."""
         if self.meter is None:
             return dict(self.restored or {})
         self.meter.settle()
         return dict(self.meter.state_dict())
 
     def load_state_dict(self, state_dict: Mapping[str, int]) -> None:
-        """Keep the counts of a checkpoint until the meter is there."""
+        """Keep a checkpoint's counts until the meter exists."""
         self.restored = dict(state_dict)
 
 
 def callback(make: Callable[[Any], MFUMeter]) -> Any:
-    """A Lightning ``Callback`` with a meter, which ``make`` makes of the LightningModule when training begins.
+    """A Lightning ``Callback`` that logs MFU; ``make`` builds its meter when training begins.
 
-    It counts each batch, a mapping of tensors by the names that the model gives them. Every ``log_every_n_steps`` steps the
-    Trainer's loggers get the rates, prefixed as ``ThroughputMonitor`` prefixes them. Validation takes no training time, and
-    checkpoints hold the meter's counts.
+    ``make`` gets the LightningModule. A batch is a mapping from the model's argument names to tensors. Every
+    ``log_every_n_steps`` steps the Trainer's loggers get the rates, with the prefix of ``ThroughputMonitor``. Validation time
+    is excluded, and checkpoints hold the meter's counts.
 
     Raises:
         ImportError: Lightning is not installed.

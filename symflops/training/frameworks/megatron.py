@@ -1,7 +1,7 @@
-"""Megatron-Bridge and Megatron-LM: FLOPs of the global batch from the sums of lengths that they gather themselves.
+"""Megatron-Bridge and Megatron-LM: FLOPs of the global batch from their own sums of lengths.
 
 Both sum the squares of the lengths on the device and reduce them once a step. These sums suffice for models whose work is a
-polynomial of the lengths. A model that needs more (a window) is refused when it is registered, not in the first step.
+polynomial of the lengths. Other models (sliding windows) are refused at registration, not in the first step.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ PADDED = ("x_padded", "xx_padded")
 
 
 def whole(value: Any) -> int:
-    """A sum as an int: of an int, a float, or a tensor of one element."""
+    """Round an int, a float or a one-element tensor to an int."""
     return int(round(value.item() if hasattr(value, "item") else value))  # noqa: RUF046
 
 
 class RuntimeStatsMixin:
-    """For a model provider of Megatron-Bridge: set ``symflops_estimator``; Bridge calls the method with the sums of a step.
+    """Mixin for Megatron-Bridge model providers, which Bridge asks for the FLOPs of each step.
 
-    A class that sets it is checked when it is defined. For a provider that exists already there is :func:`provide`.
+    Set ``symflops_estimator``; a subclass is checked when it is defined. For an existing provider use :func:`provide`.
     """
 
     symflops_estimator: Any = None
@@ -45,12 +45,12 @@ class RuntimeStatsMixin:
     ) -> int:
         """FLOPs of the global batch, forward and backward.
 
-        Bridge sums padded lengths, and squares and products of real ones. A convention that counts both takes each as it is;
-        the sums of one that counts real lengths alone are those of the padded ones. Without sums, every sequence has the
+        Bridge sums padded lengths, and squares and products of real lengths. A convention that counts padding uses each sum as
+        it is; one that counts only real lengths also uses the padded sum for linear terms. Without sums, every sequence has the
         provider's ``seq_length``. Images are not counted: Bridge adds them.
 
         Raises:
-            ValueError: a sum that the model needs is not given, or the model needs others.
+            ValueError: a required sum is missing, or the model needs sums that Bridge does not have.
         """
         sums = (seqlen_sum, seqlen_squared_sum, cross_seqlen_sum, cross_seqlen_product_sum)
         return flops_of_step(by_sums(self.symflops_estimator), batch_size, *sums, getattr(self, "seq_length", None))
@@ -59,10 +59,10 @@ class RuntimeStatsMixin:
 def flops_of_step(
     model: BySums, batch_size: int, tokens: Any, squares: Any, others: Any, products: Any, seq_length: int | None = None
 ) -> int:
-    """FLOPs of a step from Megatron-Bridge's sums, each of which may be None.
+    """FLOPs of a step from Megatron-Bridge's sums, any of which may be None.
 
     Raises:
-        ValueError: a sum that the model needs is not given.
+        ValueError: a required sum is missing.
     """
     if batch_size <= 0:
         return 0
@@ -73,9 +73,9 @@ def flops_of_step(
 
 
 def provide(provider: Any, estimator: Any) -> None:
-    """Let a provider of Megatron-Bridge, an object or a class, count with an estimator.
+    """Make a Megatron-Bridge provider (object or class) count FLOPs with an estimator.
 
-    Bridge asks a provider only while it does not train LoRA; :func:`patch_bridge` counts that, too.
+    Bridge does not call a provider when it trains LoRA; :func:`patch_bridge` covers LoRA as well.
 
     Raises:
         ValueError: the model needs more than Bridge's sums.
@@ -95,12 +95,13 @@ def provide(provider: Any, estimator: Any) -> None:
 
 
 def patch_bridge(flop_utils: Any, estimator: Any) -> None:
-    """Replace the functions of the module ``megatron.bridge.training.utils.flop_utils`` that ``train`` calls, LoRA included.
+    """Replace the FLOP functions that Megatron-Bridge's ``train`` calls, LoRA included.
 
-    If the work on images follows from Bridge's statistics of patches, the estimator counts it; if not, Bridge does.
+    ``flop_utils`` is the module ``megatron.bridge.training.utils.flop_utils``.
+    If Bridge's patch statistics determine the work on images, the estimator counts it; otherwise Bridge does.
 
     Raises:
-        AttributeError: the module has no such function.
+        AttributeError: the module lacks the function.
         ValueError: the model needs more than Bridge's sums.
     """
     check_function(flop_utils, "num_floating_point_operations")
@@ -120,7 +121,7 @@ def patch_bridge(flop_utils: Any, estimator: Any) -> None:
     ) -> int:  # fmt: skip
         sums = (seqlen_sum, seqlen_squared_sum, cross_seqlen_sum, cross_seqlen_product_sum)
         found = flops_of_step(model, batch_size, *sums, getattr(cfg.model, "seq_length", None))
-        each = whole(num_vision_patches) // batch_size if batch_size > 0 else 0  # Bridge knows no more of them, either
+        each = whole(num_vision_patches) // batch_size if batch_size > 0 else 0  # Bridge itself knows only the average
         if each and images is not None:
             found += images.flops({"p": batch_size * each, "pp": batch_size * each**2})
         elif each and vit is not None:
@@ -144,8 +145,8 @@ def vision(images: BySums) -> Callable[..., int]:
 def num_floating_point_operations(estimator: Any) -> Any:
     """A replacement for ``megatron.training.training.num_floating_point_operations``.
 
-    Without sums of variable lengths every sequence counts as ``args.seq_length``, and so does every padded one. The sums are
-    those of the data-parallel ranks, already divided by Megatron-LM by its model-parallel size.
+    Without sums of variable lengths, real and padded sequences have length ``args.seq_length``. The sums cover the
+    data-parallel ranks; Megatron-LM has already divided them by its model-parallel size.
 
     Raises:
         ValueError: the model needs more than Megatron-LM's sums.
@@ -169,10 +170,10 @@ def num_floating_point_operations(estimator: Any) -> Any:
 
 
 def patch(training: Any, estimator: Any) -> None:
-    """Replace the function in the module ``megatron.training.training``.
+    """Replace ``num_floating_point_operations`` in the module ``megatron.training.training``.
 
     Raises:
-        AttributeError: the module has no such function.
+        AttributeError: the module lacks the function.
         ValueError: the model needs more than Megatron-LM's sums.
     """
     check_function(training, "num_floating_point_operations")
@@ -180,10 +181,10 @@ def patch(training: Any, estimator: Any) -> None:
 
 
 def check_function(module: Any, name: str) -> None:
-    """Refuse a module without a function.
+    """Refuse a module that lacks the function ``name``.
 
     Raises:
-        AttributeError: it has none.
+        AttributeError: the function is missing.
     """
     if not hasattr(module, name):
         raise AttributeError(f"{getattr(module, '__name__', module)} has no {name}")

@@ -1,4 +1,4 @@
-"""Lengths under sequence, context and pipeline parallelism: what was padded, and which process counts a batch."""
+"""Lengths under model parallelism: padding, and the rank that counts a batch."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["aligned", "counts", "packed", "padded"]
 
 
 def aligned(length: int, multiple: int) -> int:
-    """A length padded to a multiple, as sequence parallelism pads to ``sp_size``.
+    """``length`` padded up to a multiple, as sequence parallelism pads to ``sp_size``.
 
     >>> aligned(77, 8)
     80
 
     Raises:
-        ValueError: ``multiple`` is no positive number.
+        ValueError: ``multiple`` is not positive.
     """
     if multiple < 1:
         raise ValueError(f"a multiple of {multiple}")
@@ -24,7 +24,7 @@ def aligned(length: int, multiple: int) -> int:
 
 
 def padded(lengths: Sequence[int], multiple: int = 1, longest: bool = True) -> dict[str, list[int]]:
-    """The lengths of a batch with those that they are padded to: all to the longest, or each by itself, up to a multiple.
+    """Real and padded lengths of a batch, padded to a multiple of the longest or of each length.
 
     >>> padded([100, 77], 8)
     {'lengths': [100, 77], 'padded': [104, 104]}
@@ -35,9 +35,9 @@ def padded(lengths: Sequence[int], multiple: int = 1, longest: bool = True) -> d
 
 
 def counts(*, tp_rank: int = 0, cp_rank: int = 0, pp_rank: int = 0, vp_stage: int | None = None) -> bool:
-    """Whether this process, and this chunk of its model, counts a batch: one of the processes that share it does.
+    """Whether this rank and virtual stage counts a batch; exactly one of those that share it does.
 
-    Ranks of tensor, context and pipeline parallelism, and virtual stages of a pipeline, run parts of the same batch. A meter of
-    the whole group adds a batch once, and its ``devices`` are all of them.
+    Tensor, context and pipeline ranks, and virtual pipeline stages, run parts of the same batch. A global meter adds a batch
+    once, and its ``devices`` include all of these ranks.
     """
     return tp_rank == cp_rank == pp_rank == 0 and vp_stage in (None, 0)

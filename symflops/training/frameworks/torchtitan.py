@@ -1,6 +1,6 @@
 """torchtitan: ``get_nparams_and_flops``, a constant per token for one sequence length.
 
-torchtitan multiplies the constant by its own count of tokens, so varying lengths cannot be expressed. For those use a meter
+torchtitan multiplies the constant by its own count of tokens, which cannot express varying lengths. For those use a meter
 with torchtitan's keys: ``metrics_processor.log(..., extra_metrics=meter.step())``.
 """
 
@@ -18,9 +18,9 @@ from symflops.training.meter.mfu import MFUMeter
 from symflops.training.meter.types import ConfigOptions
 
 CLASSES = Path(__file__).with_name("torchtitan.json")
-"""The classes of transformers that have the structures of torchtitan's layers."""
+"""Config fields of the transformers classes with the same structure as torchtitan's layers."""
 OUT = "give symflops_estimator"
-# the fields of a layer, of its attention and of the kernel that are read, or change no work
+# known fields of a layer, its attention and its kernel: they are read, or do not change the work
 KNOWN = {
     *("param_init", "sharding_config", "attention", "feed_forward", "attention_norm", "ffn_norm", "n_heads", "inner_attention"),
     *("dim", "qkv_linear", "wo", "qk_norm", "n_kv_heads", "head_dim", "rope", "block_size", "kernel_options"),
@@ -28,10 +28,10 @@ KNOWN = {
 
 
 def nparams_and_flops(estimator: Any, seq_len: int) -> tuple[int, int]:
-    """Parameters, and FLOPs per token of a sequence of ``seq_len``, forward and backward, rounded down.
+    """(parameters, FLOPs per token of a sequence of ``seq_len``, forward and backward, rounded down).
 
     Raises:
-        ValueError: ``seq_len`` is no positive number.
+        ValueError: ``seq_len`` is not positive.
     """
     if seq_len < 1:
         raise ValueError(f"a sequence of {seq_len} tokens")
@@ -40,12 +40,12 @@ def nparams_and_flops(estimator: Any, seq_len: int) -> tuple[int, int]:
 
 
 def config_of(config: Any) -> dict[str, Any]:
-    """The config of transformers' class that has the structure of torchtitan's own ``Model.Config``.
+    """Translate torchtitan's ``Model.Config`` to the config of an equivalent transformers class.
 
-    It is read off the layers: grouped attention, with or without norms of queries and keys, and a gated feed-forward.
+    Supported layers: grouped-query attention, with or without norms of queries and keys, and a gated feed-forward.
 
     Raises:
-        SymflopsError: its layers have other parts, or differ from each other.
+        SymflopsError: layers have other parts, or differ from each other.
     """
     try:
         rows = {_layer(layer) for layer in config.layers}
@@ -66,10 +66,12 @@ def config_of(config: Any) -> dict[str, Any]:
 
 
 def _layer(layer: Any) -> tuple[int, int, int | None, int, bool]:
-    """Heads, groups, the width of a head (None for the usual one), the hidden width and whether queries and keys are normed.
+    """(heads, groups, head width or None, hidden width, whether queries and keys are normed).
+
+    A head width of None means the model width over the number of heads.
 
     Raises:
-        ValueError: a linear has a bias, or a field is set that is not read (experts, a window).
+        ValueError: a linear has a bias, or an unsupported field (experts, a window) is set.
     """
     attention, gated = layer.attention, layer.feed_forward
     linears = (gated.w1, gated.w2, gated.w3, attention.wo, *fields_of(attention.qkv_linear).values())
@@ -85,16 +87,16 @@ def _layer(layer: Any) -> tuple[int, int, int | None, int, bool]:
 
 
 def fields_of(config: Any) -> dict[str, Any]:
-    """The fields of a config, which may have slots."""
+    """Public dataclass fields of a config (with or without slots) -> values."""
     names = (name for name in getattr(config, "__dataclass_fields__", {}) if not name.startswith("_"))
     return {name: getattr(config, name, None) for name in names}
 
 
 def estimator_of(config: Any, model: Any = None, regime: str = "full", convention: str = "symflops") -> Any:
-    """The estimator of torchtitan's own config; ``model`` must have as many parameters.
+    """The estimator for torchtitan's own config; a given ``model`` must have as many parameters.
 
     Raises:
-        SymflopsError: no spec has the structure, or the model has another number of parameters.
+        SymflopsError: no spec matches the structure, or the parameter counts differ.
     """
     found = config_of(config)
     one = lookup.estimator(*lookup.by_config(found), found, regime, convention)[1]
@@ -105,18 +107,18 @@ def estimator_of(config: Any, model: Any = None, regime: str = "full", conventio
 
 
 class FlopsMixin:
-    """For a ``Model.Config`` of torchtitan: set ``symflops_estimator``, or let the config itself be read."""
+    """Mixin for torchtitan's ``Model.Config``: set ``symflops_estimator``, or have it derived."""
 
     symflops_estimator: Any = None
 
     def get_nparams_and_flops(self, model: Any, seq_len: int) -> tuple[int, int]:
-        """Parameters and FLOPs per token, as torchtitan asks for them when it starts."""
+        """(parameters, FLOPs per token); torchtitan calls this once at the start."""
         one = self.symflops_estimator
         return nparams_and_flops(estimator_of(self, model) if one is None else one, seq_len)
 
 
 def patch(config: type, *, regime: str = "full", convention: str = "symflops") -> None:
-    """Let a class ``Model.Config`` of torchtitan count by symflops; its own count answers for what cannot be read.
+    """Patch a torchtitan ``Model.Config`` class to count by symflops; on errors its own count is used.
 
     Raises:
         AttributeError: the class has no ``get_nparams_and_flops``.
@@ -134,7 +136,7 @@ def patch(config: type, *, regime: str = "full", convention: str = "symflops") -
 
 
 def meter(config: Any, *, devices: int, **options: Unpack[ConfigOptions]) -> MFUMeter:
-    """A meter under torchtitan's keys; ``mfu(%)`` in percent. ``config`` is torchtitan's own, or one of transformers."""
+    """A meter with torchtitan's keys (``mfu(%)`` in percent), for a torchtitan or transformers config."""
     named: dict[str, Any] = {"keys": "torchtitan", **options}
     if not hasattr(config, "layers"):
         return MFUMeter.of_config(config, devices=devices, **named)

@@ -1,7 +1,8 @@
-"""TRL: ``attach`` for trainers that make their own texts (GRPO, RLOO); SFT and DPO are served by ``adapters.huggingface``.
+"""TRL: ``attach`` for trainers that generate texts (GRPO, RLOO).
 
-The Trainer asks for FLOPs before completions are generated, so batches are counted where the loss is computed. Generation is no
-training work, and its time is not part of the window.
+For SFT and DPO use :mod:`symflops.training.frameworks.huggingface`.
+The Trainer asks for FLOPs before completions are generated, so batches are counted where the loss is computed. Generation is
+not training work, and its time is excluded from the window.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ GENERATION = "_generate_and_score_completions"
 
 
 def attach(trainer: Any, *, devices: int | None = None, **options: Unpack[ModelOptions]) -> MFUMeter:
-    """Give a trainer of generated texts a meter of its policy; ``options`` are those of :func:`huggingface.attach`.
+    """Attach a meter of the policy to a generating trainer; ``options`` as :func:`huggingface.attach`.
 
     Raises:
-        AttributeError: the trainer does not generate its texts.
+        AttributeError: the trainer does not generate texts.
     """
     if not hasattr(trainer, GENERATION):
         raise AttributeError(f"{type(trainer).__name__} generates no texts: use attach of frameworks.huggingface")
@@ -35,7 +36,7 @@ def attach(trainer: Any, *, devices: int | None = None, **options: Unpack[ModelO
 
 
 def counted(meter: MFUMeter, compute_loss: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, which adds a batch to the meter if the model trains."""
+    """Wrap ``compute_loss`` to add each training batch to the meter."""
 
     @wraps(compute_loss)
     def computed(model: Any, inputs: Mapping[str, Any], *arguments: Any, **named: Any) -> Any:
@@ -51,15 +52,15 @@ def counted(meter: MFUMeter, compute_loss: Callable[..., Any]) -> Callable[..., 
 
 
 def _texts(meter: MFUMeter) -> list[str]:
-    """The stream of texts of the policy; none if the meter has no estimator."""
+    """The name of the policy's text stream, in a list; empty if the meter has no estimator."""
     return [next(iter(phase.estimator.streams)) for phase in list(meter.phases.values())[:1]]
 
 
 def lengths_of(inputs: Mapping[str, Any]) -> Lengths:
-    """Prompts with their completions, both with padding.
+    """Real and padded lengths of prompt plus completion, from their masks.
 
     Raises:
-        KeyError: the batch has no masks of them.
+        KeyError: the batch lacks a mask.
     """
     prompts, completions = inputs["prompt_mask"], inputs["completion_mask"]
     real = (prompts != 0).sum(-1) + (completions != 0).sum(-1)

@@ -2,9 +2,9 @@
 
 verl calls ``f(config, tokens_sum, batch_seqlens, delta_time, **kargs)`` with the lengths of all data-parallel ranks and expects
 achieved TFLOP/s, which it divides by its own peak and the world size. For a phase without a backward pass it also divides by 3,
-so register a function of regime ``full``: a worker that trains LoRA is counted as that, by its model config.
+so register a function of regime ``full``; LoRA is detected from the worker's model config.
 
-The table is one of a process, and verl reads it in its Ray workers: :mod:`symflops.training.frameworks.verl_plugin`
+Each process has its own table, and verl reads it in its Ray workers: :mod:`symflops.training.frameworks.verl_plugin`
 registers there.
 """
 
@@ -28,7 +28,7 @@ from symflops.training.meter.phases import estimators_of_config
 from symflops.training.meter.types import ConfigOptions
 
 MODELS: dict[int, tuple[Any, Any]] = {}
-"""By the identity of a config of transformers: it, and the model config of the verl worker that counts it."""
+"""id(transformers config) -> (that config, model config of the verl worker that counts it)."""
 PHASES = {"actor": "full", "actor_infer": "forward", "ref": "forward"}
 VALUE_HEAD = "ForTokenClassification"
 Function = Callable[..., float]
@@ -43,16 +43,16 @@ def estimate_function(
     otherwise: Function | None = None,
     tell: Callable[[str], object] | None = None,
 ) -> Function:
-    """A function with verl's signature that returns TFLOP/s of a batch.
+    """A function with verl's signature that returns achieved TFLOP/s for a batch.
 
-    ``images_seqlens`` are patches per image or frame; they are used if the model's work depends on nothing else of an image.
+    ``images_seqlens`` are patches per image or frame; they suffice if work on an image depends only on its patches.
 
     Args:
         regime: The training regime.
         convention: Which work counts.
-        otherwise: verl's own function. It answers for a model or a batch that symflops cannot do; a warning says so once per
-            model type. Without it, or if it fails as well, the answer is NaN.
-        tell: Takes one line per model type that symflops counts.
+        otherwise: verl's own function, used for a model or batch that symflops cannot count, with one warning per model type.
+            Without it, or if it fails as well, the result is NaN.
+        tell: Receives one line per model type that symflops counts.
     """
     known: dict[int, tuple[Any, Any]] = {}
     said: set[str] = set()
@@ -81,7 +81,7 @@ def estimate_function(
             batch = batch_of(one, [int(length) for length in batch_seqlens], kargs.get("images_seqlens"))
             moments = one.moments(**batch)
             lora = one.trainable_parameters != one.parameters
-            # verl counts a third of a phase without a backward pass; LoRA's backward pass is no two thirds
+            # verl reports a third of this for forward-only phases; with LoRA, total / 3 is not the forward pass
             forward = lora and verl_lora.caller_s("forward_only") is True
             flops = 3 * one.forward(moments) if forward else one.total(moments)
             return float(in_flops(one, flops)) / delta_time / 1e12
@@ -90,7 +90,7 @@ def estimate_function(
             return fallback(kind, error, config, tokens_sum, batch_seqlens, delta_time, kargs)
 
     def fallback(kind: str, error: Exception, *batch: Any) -> float:
-        """The answer of verl's own function; it reads fields that not every config of its types has."""
+        """The result of verl's own function, or NaN: it fails on configs that lack fields it reads."""
         answer, words = math.nan, "the answer is NaN"
         if otherwise is not None:
             try:
@@ -107,7 +107,7 @@ def estimate_function(
 
 
 def called(function: Function, config: Any, tokens_sum: int, lengths: Any, seconds: float, kargs: dict[str, Any]) -> float:
-    """The result of a function of verl's table; verl gives keyword arguments only to those that take any."""
+    """Call a function of verl's table; keyword arguments are passed only if it accepts ``**kwargs``."""
     takes = any(one.kind == inspect.Parameter.VAR_KEYWORD for one in inspect.signature(function).parameters.values())
     return function(config, tokens_sum, lengths, seconds, **(kargs if takes else {}))
 
@@ -129,7 +129,7 @@ def estimator_of(config: Any, regime: str, convention: str) -> Any:
 
 
 def batch_of(estimator: Any, lengths: list[int], images: Iterable[int] | None) -> dict[str, Any]:
-    """Streams of text and images; an image of ``p`` patches gets the first shape that the model takes, if it does not matter.
+    """A batch of text and images; if only patch counts matter, each image gets any valid shape.
 
     Raises:
         ValueError: the work depends on the shape of images, or the model has no stream for images.
@@ -149,7 +149,7 @@ def batch_of(estimator: Any, lengths: list[int], images: Iterable[int] | None) -
 
 
 def shape_of(estimator: Any, text: dict[str, Any], name: str, axes: int, patches: int) -> Any:
-    """An item of ``patches`` patches: one row of them, or as few rows as the model takes, which may merge two by two."""
+    """Axis lengths for an image of ``patches`` patches, with as few rows as the model accepts."""
     if axes == 1:
         return patches
     shapes = [[1] * (axes - 2) + [rows, patches // rows] for rows in range(1, isqrt(patches) + 1) if patches % rows == 0]
@@ -161,7 +161,7 @@ def shape_of(estimator: Any, text: dict[str, Any], name: str, axes: int, patches
 
 
 def only_patches_count(estimator: Any, axes: int) -> bool:
-    """Whether the work on an image is that of its frames, and that on a frame a function of the number of its patches."""
+    """Whether work on an image is a sum over frames of a function of the frame's number of patches."""
     coefficients = estimator.coefficients["total"]
 
     def work(*image: int) -> tuple[int, ...]:
@@ -180,9 +180,9 @@ def register(
     convention: str = "symflops",
     tell: Callable[[str], object] | None = None,
 ) -> Function:
-    """Register an estimator in verl's table for these model types: without any, for those of verl and of symflops.
+    """Register an estimator in verl's table for ``model_types``; by default all of verl and symflops.
 
-    What symflops cannot do is answered by the function that the table had. The function of the last type is returned.
+    The function that was registered before counts models that symflops cannot count. Returns the last type's function.
 
     Raises:
         ImportError: verl is not installed.
@@ -200,10 +200,10 @@ def register(
 
 
 def value_model(config: Any) -> dict[str, Any]:
-    """The config of verl's critic beside an actor of ``config``: the class with a head per token, of one label.
+    """The config of verl's critic for an actor's ``config``: a token-classification head with one label.
 
     Raises:
-        SymflopsError: no spec describes the actor, or its spec has no such class.
+        SymflopsError: no spec describes the actor, or its spec has no token-classification class.
     """
     found = lookup.config_of(config)
     catalog, name = lookup.by_config(found)

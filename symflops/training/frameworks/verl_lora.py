@@ -1,7 +1,7 @@
-"""LoRA in verl: the regime that a worker's model config asks for, and whether a phase has a backward pass.
+"""LoRA in verl: reads the regime from a worker's model config, and detects forward-only phases.
 
-verl's functions get the config of transformers alone. The worker that makes the counter has the rest (``lora_rank``,
-``target_modules``), so the counter notes it when it is made.
+verl passes only the transformers config to its functions. The worker that builds the counter has ``lora_rank`` and
+``target_modules``, so the counter records the worker's model config when it is built.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNREAD = ("exclude_modules", "target_parameters", "lora_adapter_path")
 
 
 def caller_s(name: str) -> Any:
-    """A local variable of the nearest function that called this one and has it; None if none of a few does."""
+    """The local variable ``name`` of the nearest caller that has it, up to ``DEPTH`` frames; else None."""
     frame, depth = sys._getframe(1), 0
     while frame is not None and depth < DEPTH:
         if name in frame.f_locals:
@@ -35,7 +35,7 @@ def caller_s(name: str) -> Any:
 
 
 def watch(counter: type, models: dict[int, tuple[Any, Any]]) -> None:
-    """Let ``FlopsCounter`` note in ``models``, by the config that it counts, the model config of the worker that makes it."""
+    """Patch ``FlopsCounter.__init__`` to record in ``models`` its config and its worker's model config."""
     own = counter.__init__  # type: ignore[misc]
     if getattr(own, "symflops", None) is not None:
         return
@@ -52,10 +52,10 @@ def watch(counter: type, models: dict[int, tuple[Any, Any]]) -> None:
 
 
 def regime_of(config: Any, model: Any) -> str:
-    """The regime of a worker's model config: ``full``, or LoRA.
+    """The regime that a worker's model config asks for: ``full`` or LoRA.
 
     Raises:
-        SymflopsError: the adapter is not known from the config alone.
+        SymflopsError: the config alone does not determine the adapter.
     """
     rank = int(getattr(model, "lora_rank", 0) or 0)
     megatron = getattr(model, "lora", None)
@@ -76,9 +76,9 @@ def regime_of(config: Any, model: Any) -> str:
 
 
 def forced(config: Any) -> tuple[str, ...]:
-    """The modules whose results need gradients though nothing before them trains: verl's engine asks for it with LoRA.
+    """Modules whose outputs get ``requires_grad`` although they are frozen, as verl sets it with LoRA.
 
-    The library's class says which, built on the meta device.
+    They are read from the library's class, built on the meta device.
 
     Raises:
         SymflopsError: the class cannot be built here.
@@ -92,10 +92,10 @@ def forced(config: Any) -> tuple[str, ...]:
 
 
 def linears(config: Any) -> list[str]:
-    """The linear modules of a decoder's layers: what PEFT takes as ``all-linear``.
+    """Paths of the linear modules in a decoder's layers, which PEFT selects for ``all-linear``.
 
     Raises:
-        SymflopsError: the model has experts or an encoder, whose parameters may be of no linear module.
+        SymflopsError: the model has experts or an encoder, whose parameters may not belong to linear modules.
     """
     found = lookup.config_of(config)
     catalog, name = lookup.by_config(found)

@@ -1,8 +1,8 @@
-"""VeRL-Omni: estimators for ``register_diffusion_architecture``, and a meter with its keys and its variable for the peak.
+"""VeRL-Omni: estimators for ``register_diffusion_architecture``, and a meter with its keys.
 
 VeRL-Omni gathers the lengths of its extractors as flat lists over the data-parallel group. Then it calls ``estimate_flops`` for
 TFLOP/s, and divides by the size of the group and by the peak. If latents have several axes, their lengths are consecutive in
-that list, so that patches are divided exactly.
+that list, so division into patches is exact.
 
 Its counter is built in each worker: ``symflops.training.frameworks.verl_omni_plugin`` registers there.
 """
@@ -35,14 +35,14 @@ SCALES = ("num_forward_passes", "true_cfg_scale", "guidance_scale")
 
 
 class DiffusionFlops:
-    """The interface of ``DiffusionModelFlops``, for any model with a spec.
+    """Implements ``DiffusionModelFlops`` for any model with a spec.
 
     Args:
         config: The config of the denoising model.
         convention: Which work counts.
-        latents: The key of the latents if it is none of ``LATENTS``.
-        regime: The training regime: a name, or what :func:`lora_regime` returns.
-        module: The live denoising model; its regime is read off, and every parameter is compared.
+        latents: The key of the latents if it is not one of ``LATENTS``.
+        regime: The training regime: a name, or the result of :func:`lora_regime`.
+        module: The live denoising model; its regime is detected and every parameter is checked.
 
     Raises:
         SymflopsError: an unknown model, or a config or module that does not fit.
@@ -61,6 +61,7 @@ class DiffusionFlops:
             self.estimator = lookup.interpreted(catalog, name, found, regime, convention)
             for line in lookup.left_to_class(catalog, name, found):
                 warnings.warn(f"symflops: {line}", stacklevel=2)
+        self.estimator.any_length = True  # as VeRL-Omni's counter, which counts a batch without prompts
         self.inputs = latent_inputs(self.estimator.program)
         sizes = self.estimator.sizes
         self.width = evaluate(self.inputs.width, sizes) if self.inputs.width else None
@@ -69,9 +70,9 @@ class DiffusionFlops:
         self.axes = len(self.inputs.axes) + sum(len(one.axes) for one in self.others)
 
     def get_latent_seqlens(self, data: Any, config: Any = None) -> list[int]:
-        """Lengths of the latents, ``axes`` numbers per sample; as VeRL-Omni's, none and 0 for what is no latent.
+        """Lengths of the latents: ``axes`` numbers per sample; empty or 0 without latents, as in VeRL-Omni.
 
-        If the config switches on further inputs, such as images beside the prompt, their lengths follow those of each sample.
+        If the config enables further inputs, such as images in the prompt, their lengths follow those of each sample.
 
         Raises:
             ValueError: the shape of the latents does not fit the model.
@@ -101,10 +102,10 @@ class DiffusionFlops:
         All samples count as one batch, since the lists do not separate micro-batches; this matters for moments of a batch as a
         whole (``whole``). VeRL-Omni also counts prompts without latents, and latents without prompts: Qwen-Image fails on both.
 
-        If the work depends on nothing else of the latents, one number of patches per sample is enough.
+        If the work depends only on the number of patches, one number per sample is enough.
 
         Raises:
-            ValueError: the lists do not fit together, or the class does not take such lengths.
+            ValueError: the lists do not match.
         """
         if not delta_time > 0:
             return 0.0
@@ -128,7 +129,7 @@ class DiffusionFlops:
         device_name: str | None = None,
         **passes: int,
     ) -> tuple[float, float]:
-        """Achieved TFLOP/s, and what the device promises (infinity if unknown): the pair of VeRL-Omni's counter."""
+        """(achieved TFLOP/s, peak TFLOP/s of the device or infinity), as VeRL-Omni's counter returns them."""
         promised = peak(reported_name() if device_name is None else device_name, variables=VARIABLES).tflops
         achieved = self.estimate_flops(latent_seqlens, prompt_seqlens, delta_time, **passes)
         return achieved, math.inf if promised is None else promised
@@ -143,10 +144,10 @@ def _get(data: Any, key: str) -> Any:
 
 
 def lora_regime(config: Any, rank: int, targets: Sequence[str]) -> str:
-    """The regime of VeRL-Omni's ``lora_rank`` and ``target_modules``: LoRA on the modules whose paths end so, the rest frozen.
+    """The regime for ``lora_rank`` and ``target_modules``: LoRA on matching paths, the rest frozen.
 
     Raises:
-        SymflopsError: the targets are no list of names, or no module of the model has such a path.
+        SymflopsError: the targets are not a list of names, or one matches no module.
     """
     if isinstance(targets, str):
         raise SymflopsError(f"target_modules={targets!r}: give the list of names, or the module to read it off")
@@ -191,14 +192,14 @@ def count_batch(meter: MFUMeter, data: Any, *, pipeline: Any = None, transformer
 
 
 def renamed(data: Any, implied: Sequence[str]) -> Any:
-    """A batch whose further inputs have the names of the model's arguments, where pipelines call them otherwise."""
+    """A batch with pipeline names of further inputs mapped to the model's argument names."""
     more = {name: _get(data, other) for name, other in PIPELINE_NAMES.items() if implied}
     more = {name: given for name, given in more.items() if given is not None and _get(data, name) is None}
     return {**dict(data.items()), **more} if more else data
 
 
 def with_condition(streams: dict[str, Any], estimator: Any, data: Any) -> dict[str, Any]:
-    """Lengths of a batch whose packed latents have those of an image to edit behind them."""
+    """Lengths with those of condition images added, which an edit model appends to its packed latents."""
     name, axes, _ = next(stream for members in estimator.sets.values() for stream in members if stream[1])
     if len(axes) > 1 or name not in streams or _get(data, CONDITION) is None:
         return streams
@@ -213,10 +214,10 @@ def _field(config: Any, name: str) -> Any:
 
 
 def register(*pipelines: str, **options: Unpack[EstimatorOptions]) -> type:
-    """Register pipelines by the class name of their ``model_index.json``: without any, those of VeRL-Omni and of symflops.
+    """Register pipelines by class name in ``model_index.json``; by default all of VeRL-Omni and symflops.
 
-    A missing config, an unknown model or a batch that does not fit never ends a worker: what VeRL-Omni had registered answers,
-    or 0 if it had nothing, and one warning says so. ``options`` are those of :class:`DiffusionFlops`.
+    A missing config, an unknown model or a batch that does not fit never ends a worker: VeRL-Omni's own class answers, or 0
+    without one, after one warning. ``options`` are those of :class:`DiffusionFlops`.
 
     Raises:
         ImportError: VeRL-Omni is not installed.
@@ -233,7 +234,7 @@ def register(*pipelines: str, **options: Unpack[EstimatorOptions]) -> type:
 
 
 def safe(base: type, other: type | None, options: Mapping[str, Any]) -> type:
-    """A class for VeRL-Omni's registry that raises nothing; ``other`` is what was registered before."""
+    """A class for VeRL-Omni's registry that never raises; ``other`` is the class registered before."""
 
     class Registered(base):  # type: ignore[misc]
         own = other
@@ -269,7 +270,7 @@ def safe(base: type, other: type | None, options: Mapping[str, Any]) -> type:
                     return getattr(self.ours, method)(*arguments, **options)
                 except Exception as error:
                     self.warn(error)
-            try:  # lengths of several axes mean nothing to VeRL-Omni's classes
+            try:  # VeRL-Omni's own classes expect one length per latent
                 return getattr(self.theirs, method)(*arguments, **options) if not self.ours or self.ours.axes == 1 else nothing
             except Exception:
                 return nothing
@@ -278,6 +279,6 @@ def safe(base: type, other: type | None, options: Mapping[str, Any]) -> type:
 
 
 def meter(config: Any, *, devices: int, **options: Unpack[ConfigOptions]) -> MFUMeter:
-    """A meter with VeRL-Omni's keys; its variable sets the peak unless ``SYMFLOPS_PEAK_TFLOPS`` does."""
+    """A meter with VeRL-Omni's keys and peak variable; ``SYMFLOPS_PEAK_TFLOPS`` takes precedence."""
     chosen: ConfigOptions = {"keys": "verl", "regimes": PHASES, "variables": VARIABLES, **options}
     return MFUMeter.of_config(config, devices=devices, **chosen)

@@ -1,4 +1,4 @@
-"""verl's plugin: importing this module registers symflops for every model type, in the process that imports it.
+"""verl's plugin: importing this module registers symflops for every model type in this process.
 
 verl counts FLOPs in its Ray workers, and a driver cannot change their tables. Each worker imports this module by one of:
 
@@ -6,7 +6,7 @@ verl counts FLOPs in its Ray workers, and a driver cannot change their tables. E
 - the variable ``VERL_USE_EXTERNAL_MODULES=symflops.training.frameworks.verl_plugin``;
 - a job's config: ``actor_rollout_ref.model.external_lib=symflops.training.frameworks.verl_plugin``.
 
-LoRA is read off the worker's model config.
+The worker's model config determines LoRA.
 ``SYMFLOPS_VERL_REGIME`` (``lora:r=16,targets=*.q_proj|*.v_proj``) and ``SYMFLOPS_VERL_CONVENTION`` change what counts.
 """
 
@@ -20,7 +20,7 @@ from symflops.training.frameworks import verl
 
 
 def install() -> None:
-    """Register symflops in verl's table; if this verl has another one, say so and leave it."""
+    """Register symflops in verl's table; if that fails, warn and leave verl unchanged."""
     regime = os.environ.get("SYMFLOPS_VERL_REGIME") or "full"
     convention = os.environ.get("SYMFLOPS_VERL_CONVENTION") or "symflops"
     try:

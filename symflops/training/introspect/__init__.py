@@ -1,1 +1,1 @@
-"""Reads the module that a training loop holds: its class, config and regime, and checks every parameter of it."""
+"""Reads class, config and regime from a live torch module, and checks its parameters against the spec."""

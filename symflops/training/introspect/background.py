@@ -1,7 +1,7 @@
-"""Derives a program while training goes on: in a process of its own, by one process of a node, into the cache.
+"""Derives a program in a subprocess while training continues; one process per node fills the cache.
 
-The first process of a node starts the derivation at once. The others look for its result in the cache, and derive for
-themselves if it does not appear within a minute.
+The first process of a node starts the derivation at once. The others poll the cache, and derive the program themselves if it
+does not appear within a minute.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from symflops.library.catalog import PACKAGE, Catalog
 from symflops.support.errors import SymflopsError
 
 PATIENCE, LIMIT = 60.0, 900.0
-"""Seconds that a process waits for another one's result, and seconds after which a derivation is given up."""
+"""Seconds to wait for another process's result, and timeout of a derivation in seconds."""
 START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from symflops.training.introspect.background import main; main()"
 
 
 class Derivation:
-    """A program that is being derived, for one config, regime and convention of a spec."""
+    """A derivation in the background, for one config, regime and convention of a spec."""
 
     def __init__(
         self, catalog: Catalog, name: str, config: Mapping[str, Any], regime: str, convention: str,
@@ -44,7 +44,7 @@ class Derivation:
             self.start()
 
     def start(self) -> None:
-        """Start the process that derives."""
+        """Start the subprocess that derives the program."""
         words = [sys.executable, "-I", "-c", START, str(Path(PACKAGE).parent)]
         self.begun = self.clock()
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=self.output, stderr=self.errors)
@@ -53,10 +53,10 @@ class Derivation:
             pipe.write(json.dumps(self.request, default=str).encode())
 
     def poll(self) -> dict[str, Any] | None:
-        """The stored program, None while it is being derived; never waits.
+        """The derived program as a document, or None while it is being derived; never blocks.
 
         Raises:
-            SymflopsError: the derivation has failed, or takes too long.
+            SymflopsError: the derivation fails or times out.
         """
         if self.found is None:
             self.found = self._ended() if self.process is not None else self.entries.find(self.config)
@@ -69,7 +69,7 @@ class Derivation:
         return self.found
 
     def _ended(self) -> dict[str, Any] | None:
-        """What the process has printed, if it has ended."""
+        """The subprocess's output, parsed; None while it runs."""
         assert self.process is not None
         if self.process.poll() is None:
             return None
@@ -86,7 +86,7 @@ class Derivation:
 
 
 def is_first() -> bool:
-    """Whether this process is the first of its node, or not one of several."""
+    """Whether this process has local rank 0, or runs without torch.distributed."""
     local = os.environ.get("LOCAL_RANK", os.environ.get("RANK"))
     if local is not None:
         return local == "0"
@@ -96,14 +96,14 @@ def is_first() -> bool:
 
 
 def in_a_line(error: SymflopsError) -> str:
-    """An error without its places in a text that nobody wrote."""
+    """Format an error in one line, without source positions (the text was generated)."""
     messages = [diagnostic.message for diagnostic in getattr(error, "diagnostics", ())]
     more = f" and {len(messages) - 3} more" if len(messages) > 3 else ""
     return "; ".join(messages[:3]) + more if messages else str(error)
 
 
 def main() -> None:
-    """Derive what standard input asks for, keep it in the cache, and print it."""
+    """Read a request from standard input, derive and cache the program, and print it as JSON."""
     from symflops.library.lookup import by_name, interpreted
 
     given = json.loads(sys.stdin.read())

@@ -1,8 +1,8 @@
-"""Which modules of a live model are recomputed in the backward pass, and how.
+"""Detects gradient checkpointing: which modules a live model recomputes, and how.
 
-transformers' ``GradientCheckpointingLayer`` and torch's ``checkpoint_wrapper`` recompute themselves. Elsewhere a module with
-``gradient_checkpointing`` passes inner modules to ``_gradient_checkpointing_func``: which ones, its source says. How a function
-recomputes is tried out on a single number.
+transformers' ``GradientCheckpointingLayer`` and torch's ``checkpoint_wrapper`` recompute themselves. Any other module with
+``gradient_checkpointing`` passes inner modules to ``_gradient_checkpointing_func``; its source is parsed to find them. A run on
+a scalar tests whether a checkpoint function is reentrant and stops early.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from symflops.training.introspect.tree import LiveModelError, Tree, tree_of_sour
 LAYER = "GradientCheckpointingLayer"
 FUNCTION = "_gradient_checkpointing_func"
 FLAGS = {"gradient_checkpointing", "training", "is_grad_enabled"}
-"""Names in conditions around a checkpoint that are true in training."""
+"""Names in conditions around a checkpoint call that are true in training."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """Paths of the modules that are recomputed, each as one group."""
+    """Paths of recomputed modules, each one checkpoint group, and the mode of recomputation."""
 
     groups: tuple[str, ...]
     reentrant: bool
@@ -36,10 +36,10 @@ class Recomputed:
 
 
 def recomputed(tree: Tree) -> Recomputed | None:
-    """What the model recomputes when it trains, None if nothing.
+    """The modules that the model recomputes in training; None without gradient checkpointing.
 
     Raises:
-        LiveModelError: which modules, or how, cannot be told; or groups lie in each other, or are recomputed in several ways.
+        LiveModelError: modules or mode cannot be determined, groups are nested, or modes differ.
     """
     tried: dict[str, tuple[bool, bool] | None] = {}
     for path, module in tree.checkpoints.items():
@@ -68,7 +68,7 @@ def recomputed(tree: Tree) -> Recomputed | None:
 
 
 def outermost(paths: Iterable[str], patterns: Sequence[str]) -> list[str]:
-    """The modules that patterns of groups select: those that match, outside of each other."""
+    """The paths that match ``patterns`` and lie inside no other matching path."""
     found: list[str] = []
     for path in sorted(paths, key=lambda path: path.count(".")):
         if any(fnmatchcase(path, pattern) for pattern in patterns):
@@ -81,7 +81,7 @@ OUT = "say what is recomputed with regime=..."
 
 
 def groups_of(path: str, module: Any) -> Iterator[str]:
-    """The paths that a module with ``gradient_checkpointing`` recomputes: its own, or those of inner modules."""
+    """Paths that a module with ``gradient_checkpointing`` recomputes: its own, or those of inner modules."""
     if any(kind.__name__ == LAYER for kind in type(module).__mro__):
         yield path
         return
@@ -102,7 +102,7 @@ def groups_of(path: str, module: Any) -> Iterator[str]:
 
 @lru_cache(maxsize=256)
 def passed_modules(kind: type) -> tuple[str | None, ...]:
-    """The attributes of a class whose modules it passes to the checkpoint function; None for one that is not plain."""
+    """Attributes whose modules a class passes to the checkpoint function; None for an unreadable one."""
     found: dict[str | None, None] = {}
     for owner in type.mro(kind):
         if owner.__module__.partition(".")[0] == "torch":
@@ -115,7 +115,7 @@ def passed_modules(kind: type) -> tuple[str | None, ...]:
 
 
 def _passed(function: Callable[..., Any]) -> Iterator[str | None]:
-    """The attributes of ``self`` that a method passes to the checkpoint function."""
+    """Attributes of ``self`` that a method passes to the checkpoint function; None if unreadable."""
     tree = tree_of_source(function)
     if tree is None:
         yield None
@@ -127,7 +127,7 @@ def _passed(function: Callable[..., Any]) -> Iterator[str | None]:
 
 
 def _attribute(call: ast.Call, parents: Mapping[ast.AST, ast.AST]) -> str | None:
-    """The attribute of ``self`` behind the first argument of a call: itself, or what the loop around it runs over."""
+    """The attribute of ``self`` behind a call's first argument, directly or through the loop around it."""
     target: ast.expr = call.args[0]
     if isinstance(target, ast.Attribute) and target.attr in ("__call__", "forward"):
         target = target.value
@@ -153,7 +153,7 @@ def _ancestors(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> Iterator[as
 
 
 def _harmless(node: ast.If | ast.IfExp, child: ast.AST, target: ast.expr) -> bool:
-    """Whether ``target`` runs in no other branch of a condition once the model trains and recomputes."""
+    """Whether, in training with checkpointing, no other branch of the condition runs ``target``."""
     if child is node.test:
         return True
     rest = {ast.dump(test) for test in _conjuncts(node.test) if not _asks_for_training_alone(test)}
@@ -171,7 +171,11 @@ def _listed(branch: Any) -> list[Any]:
 
 
 def _conjuncts(test: ast.expr) -> list[ast.expr]:
-    return [part for value in test.values for part in _conjuncts(value)] if _is_and(test) else [test]  # type: ignore[attr-defined]
+    return (
+        [part for value in test.values for part in _conjuncts(value)]  # type: ignore[attr-defined]
+        if _is_and(test)
+        else [test]
+    )
 
 
 def _is_and(test: ast.expr) -> bool:
@@ -179,14 +183,14 @@ def _is_and(test: ast.expr) -> bool:
 
 
 def _asks_for_training_alone(test: ast.expr) -> bool:
-    """Whether a condition only asks whether the model trains or recomputes."""
+    """Whether a condition only tests for training or checkpointing."""
     if isinstance(test, ast.Call):
         test = test.func
     return isinstance(test, ast.Attribute) and test.attr in FLAGS
 
 
 def _looped(target: ast.expr, over: ast.expr, name: str, assigned: Mapping[str, ast.expr]) -> str | None:
-    """The attribute of ``self`` whose items a loop gives to ``name``, through ``enumerate``, ``zip`` and ``list``."""
+    """The ``self`` attribute iterated as ``name`` by a loop; unwraps ``enumerate``, ``zip`` and ``list``."""
     if isinstance(over, ast.Name) and over.id in assigned:
         over = assigned[over.id]
     if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.args:
@@ -206,16 +210,16 @@ def _looped(target: ast.expr, over: ast.expr, name: str, assigned: Mapping[str, 
 
 
 def _of_self(node: ast.expr) -> str | None:
-    """The name of an attribute of ``self``."""
+    """The attribute name if ``node`` is ``self.<name>``, else None."""
     plain = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
     return node.attr if plain else None  # type: ignore[attr-defined]
 
 
 def manner(path: str, function: Any) -> tuple[bool, bool] | None:
-    """Whether a checkpoint function is reentrant, and stops early; None if it recomputes nothing.
+    """(reentrant, early stop) of a checkpoint function; None if it recomputes nothing.
 
     Raises:
-        LiveModelError: it chooses what is recomputed, or it does not run a function of one tensor.
+        LiveModelError: it checkpoints selectively, or cannot run a function of one tensor.
     """
     options = getattr(function, "keywords", {})
     if options.get("context_fn") is not None:
@@ -228,7 +232,7 @@ def manner(path: str, function: Any) -> tuple[bool, bool] | None:
 
 
 def _tried(function: Callable[..., Any]) -> tuple[int, int, bool]:
-    """How often a function of one number begins and ends under ``function``, and whether autograd sees it as one node."""
+    """Run ``function`` on a scalar: (forward passes begun, forward passes ended, whether reentrant)."""
     import torch
 
     begun, ended = [], []

@@ -1,4 +1,4 @@
-"""Which spec describes a live module: the class that a library gives it, and its config."""
+"""Finds the spec of a live module by its library class and its config."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ OUT = "name its spec with spec=..., or write one with 'symflops draft'"
 
 
 def identified(module: Any, spec: str | None = None) -> tuple[Catalog, str, str, dict[str, Any]]:
-    """The catalog, the spec, the class and the config of a live module without wrappers.
+    """(catalog, spec name, class name, config) of a live module without wrappers.
 
     Raises:
-        SymflopsError: no spec describes its class, or it has no config.
+        SymflopsError: no spec describes the class, or the module has no config.
     """
     word, root = known_class(module)
     config = config_of(module)
@@ -33,12 +33,12 @@ def identified(module: Any, spec: str | None = None) -> tuple[Catalog, str, str,
 
 
 def known_class(module: Any) -> tuple[str, str]:
-    """The first class in a module's ancestry that a spec or a library names, and its package; empty if there is none.
+    """(class name, package) of the first class in the MRO that a spec or library names; empty if none.
 
-    FSDP2 makes a subclass of a model's class, which is no other model. A subclass with a ``forward`` of its own is one.
+    FSDP2 subclasses the model's class without changing the model. A subclass with its own ``forward`` is another model.
 
     Raises:
-        LiveModelError: the class has another ``forward`` than the one that a spec describes.
+        LiveModelError: a subclass overrides the ``forward`` that a spec describes.
     """
     named = set(_references())
     passed: type | None = None
@@ -57,7 +57,7 @@ def known_class(module: Any) -> tuple[str, str]:
 
 
 def _references() -> Iterator[tuple[str, str]]:
-    """Package or module, and class, of every class that a spec names."""
+    """(package or module, class name) for every class that a spec names."""
     for catalog in catalogs():
         for entry in catalog.specs.values():
             for reference in entry["references"]:
@@ -66,7 +66,7 @@ def _references() -> Iterator[tuple[str, str]]:
 
 
 def config_of(module: Any) -> dict[str, Any]:
-    """The config of a module, with the fields that its class reads; empty if it has none."""
+    """The module's ``config`` as a dict; empty if it has none."""
     found = as_json(getattr(module, "config", None))
     return found if isinstance(found, dict) else {}
 

@@ -1,4 +1,4 @@
-"""Estimators of live modules: what a training loop holds, checked parameter by parameter."""
+"""Estimators for live torch modules, checked parameter by parameter against the spec."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from symflops.training.introspect.regime import is_part, read, stored_regime
 from symflops.training.introspect.tree import LiveModelError, tree_of, unwrapped
 
 LIVE = "live"
-"""The regime that is read off the module."""
+"""Name of the regime that is detected from the module."""
 CHECKS = ("raise", "warn")
 LOGGER = logging.getLogger("symflops")
 Parameters = Mapping[str, tuple[Shape, bool]]
 
 
 class LiveModule:
-    """A live module, read: its spec, config and regime.
+    """A live module with its spec, config and detected regime.
 
     Raises:
-        SymflopsError: no spec describes its class, or it has parts that regimes do not describe.
+        SymflopsError: no spec describes the class, or no regime can describe one of its parts.
     """
 
     def __init__(self, module: Any, spec: str | None = None) -> None:
@@ -44,7 +44,7 @@ class LiveModule:
         self.sizes = sizes_of(self.stored, self.config) if self.stored else {}
 
     def regime(self) -> str:
-        """The stored regime that the module is in, else the page that describes it."""
+        """The name of the stored regime that matches the module, else a regime page as JSON text."""
         stored = self.stored
         rows = stored.regimes if stored else {}
         fits = stored if self.variant is not None else None
@@ -56,15 +56,15 @@ class LiveModule:
         return self.reading.page(loops, {name for name, (_, trains) in known.get("full", {}).items() if not trains})
 
     def is_stored(self, regime: str, convention: str) -> bool:
-        """Whether the program of this structure is stored under a regime and a convention."""
+        """Whether a stored program exists for this structure, regime and convention."""
         fits = self.stored if self.variant is not None else None
         return fits is not None and stores(fits.document, regime, convention)
 
     def estimator(self, regime: str, convention: str, tell: Callable[[str], object] = LOGGER.info) -> InterpretedEstimator:
-        """The estimator under a regime; it is derived, and cached, if no stored program has it.
+        """The estimator under a regime; derives and caches a program if none is stored.
 
         Raises:
-            SymflopsError: the config does not fit, or there is no such regime or convention.
+            SymflopsError: the config does not fit, or the regime or convention is unknown.
         """
         try:
             return interpreted(self.catalog, self.name, self.config, regime, convention, tell)
@@ -72,11 +72,11 @@ class LiveModule:
             raise LiveModelError(in_a_line(error)) from error
 
     def named(self, parameters: Parameters) -> dict[str, tuple[Shape, bool]]:
-        """Parameters of a program under the first names that the module has for them."""
+        """``parameters`` renamed to the first name that the module has for each (tied weights have several)."""
         return {self.reading.tree.aliases.get(name, name): entry for name, entry in parameters.items()}
 
     def differences(self, derived: Parameters) -> list[str]:
-        """How the module's parameters, and which of them train, differ from derived ones, a line each."""
+        """Differences from derived parameters in name, shape or training, one line each."""
         real = self.reading.parameters
         own, theirs = ({name: shape for name, (shape, _) in side.items()} for side in (real, derived))
         lines = _lines(parameter_differences(own, theirs, self.reading.tree.aliases))
@@ -87,7 +87,7 @@ class LiveModule:
         return [f"{name} {'trains' if real[name][1] else 'does not train'} in the module alone" for name in wrong]
 
     def base_differences(self, derived: Parameters) -> list[str]:
-        """How the parameters differ if adapters are left out, whatever trains."""
+        """Differences from derived parameters in name or shape, without adapters, one line each."""
         tree = self.reading.tree
         own = {_base_name(name): tree.shapes[name] for name in self.reading.own}
         aliases = {_base_name(name): _base_name(first) for name, first in tree.aliases.items()}
@@ -95,20 +95,20 @@ class LiveModule:
         return _lines(parameter_differences(own, plain, aliases))
 
     def check_base(self) -> None:
-        """Compare the parameters without adapters with those of a stored program, before any is derived.
+        """Check parameters without adapters against a stored program, before any derivation.
 
         Raises:
-            LiveModelError: they differ.
+            LiveModelError: the parameters differ.
         """
         if self.variant is not None and self.stored is not None:
             name = next(iter(self.stored.regimes))
             self._refuse(self.base_differences(trained_of(self.stored, name, self.sizes)))
 
     def check(self, estimator: InterpretedEstimator, whole: bool = True) -> None:
-        """Compare every parameter with those of an estimator; ``whole``: also adapters and what trains.
+        """Check every parameter against an estimator; ``whole`` includes adapters and ``requires_grad``.
 
         Raises:
-            LiveModelError: they differ; or the module has no config, and no parameter tells a size that FLOPs depend on.
+            LiveModelError: the parameters differ; or without a config, FLOPs depend on a size that no shape determines.
         """
         derived = trained_of(estimator.stored, estimator.regime, estimator.sizes)
         self._refuse(self.differences(derived) if whole else self.base_differences(derived))
@@ -124,14 +124,14 @@ class LiveModule:
             raise LiveModelError(f"{self.word} is not what '{self.name}' describes: {'; '.join(lines[:3])}{more}")
 
     def account(self) -> str:
-        """One line: the parameters, adapters and what trains and is recomputed."""
+        """A summary line: parameter count, adapters, trained parameters and recomputed modules."""
         return f"{self.word}: {self.reading.count:,} parameters, all accounted for; {self.reading.words}"
 
     def accounted(self, estimator: InterpretedEstimator, whole: bool, check: str) -> InterpretedEstimator:
-        """The estimator, with the account of the module after a check; ``warn`` turns a difference into a warning.
+        """Check the module and return ``estimator`` with ``account`` set; ``check="warn"`` only warns.
 
         Raises:
-            LiveModelError: the module differs, and ``check`` is ``raise``.
+            LiveModelError: the module differs and ``check`` is ``raise``.
         """
         try:
             self.check(estimator, whole)
@@ -153,18 +153,18 @@ def of_model(
     check: str = "raise",
     log: Callable[[str], object] = LOGGER.info,
 ) -> InterpretedEstimator:
-    """The estimator of the model that a training loop holds, after every parameter was compared with the spec's.
+    """The estimator for a live model, after checking every parameter against the spec.
 
     Args:
         module: The model, bare or wrapped by DDP, FSDP2, torch.compile, Accelerate, DeepSpeed or PEFT.
-        regime: The training regime; ``live`` reads it off the module: what trains, adapters, and what is recomputed.
+        regime: The training regime; ``live`` detects trained weights, adapters and recomputation from the module.
         convention: Which work counts.
         spec: The name of the spec; by default found by the class.
         check: ``raise``, or ``warn`` for a module that differs from its spec.
-        log: Takes the line that accounts for the parameters; its text is also ``estimator.account``.
+        log: Receives the summary line of the parameters, which is also ``estimator.account``.
 
     Raises:
-        SymflopsError: no spec describes the model, or it has parts that regimes do not describe, or it differs from its spec.
+        SymflopsError: no spec describes the model, no regime can describe one of its parts, or it differs from its spec.
     """
     live = checked_module(module, spec, check)
     found = live.estimator(live.regime() if regime == LIVE else regime, convention, log)
@@ -173,7 +173,7 @@ def of_model(
 
 
 class Reader:
-    """What reads the batches of a model whose program is being derived: its streams and inputs, without moments or FLOPs."""
+    """Batch reader for a model whose program is still being derived; it has no moments or FLOPs."""
 
     def __init__(self, live: LiveModule) -> None:
         self.stored, self.sizes = live.stored, live.sizes
@@ -182,7 +182,7 @@ class Reader:
         self.sets = sets_of(self.stored) if self.stored else {}
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Stream or index set, layout and width of each argument whose shape holds lengths."""
+        """Argument -> (stream or index set, layout, width), for arguments whose shapes hold lengths."""
         if self.stored is None:
             return {}
         settled = self.stored.formulas.settled
@@ -190,7 +190,7 @@ class Reader:
 
 
 class Awaited:
-    """The estimator of a live module that is derived in the background; ``estimator`` reads batches in its place."""
+    """A live module's estimator, derived in the background; until then ``estimator`` only reads batches."""
 
     def __init__(self, live: LiveModule, regime: str, convention: str, whole: bool, check: str) -> None:
         self.live, self.whole, self.check = live, whole, check
@@ -198,10 +198,10 @@ class Awaited:
         self.derivation = Derivation(live.catalog, live.name, live.config, regime, convention)
 
     def poll(self) -> InterpretedEstimator | None:
-        """The estimator, checked, or None while it is being derived; never waits.
+        """The checked estimator, or None while it is being derived; never blocks.
 
         Raises:
-            SymflopsError: it cannot be derived, or the module differs from it.
+            SymflopsError: the derivation fails, or the module differs from the derived parameters.
         """
         document = self.derivation.poll()
         if document is None:
@@ -216,7 +216,7 @@ class Awaited:
 def estimators_of(
     module: Any, regimes: Mapping[str, str], convention: str, spec: str | None, check: str
 ) -> dict[str, InterpretedEstimator | Awaited]:
-    """The estimator of a live module per phase, for a loop that must not wait: awaited where none is stored.
+    """Phase -> estimator of a live module, or :class:`Awaited` if no stored program exists; never blocks.
 
     Raises:
         SymflopsError: as :func:`of_model`.
@@ -235,7 +235,7 @@ def estimators_of(
 
 
 def untold_sizes(program: Stored) -> Iterator[str]:
-    """The keys of sizes that FLOPs depend on, and no parameter: a window, a capacity, the words that choose a branch."""
+    """Config keys that affect FLOPs but no parameter shape: a window, a capacity, the name of a branch."""
     letters, definitions = program.formulas.letters, {row["letter"]: row["formula"] for row in program.document["definitions"]}
 
     def closed(found: set[str]) -> set[str]:
@@ -257,10 +257,10 @@ def untold_sizes(program: Stored) -> Iterator[str]:
 
 
 def checked_module(module: Any, spec: str | None, check: str) -> LiveModule:
-    """A live module; with ``raise`` its parameters without adapters are compared, before any program is derived.
+    """Read a live module; with ``check="raise"`` also check its parameters without adapters.
 
     Raises:
-        SymflopsError: no spec describes it, or it differs.
+        SymflopsError: no spec describes the module, or its parameters differ.
         ValueError: ``check`` is neither ``raise`` nor ``warn``.
     """
     if check not in CHECKS:
@@ -272,12 +272,12 @@ def checked_module(module: Any, spec: str | None, check: str) -> LiveModule:
 
 
 def _base_name(name: str) -> str:
-    """The name of a parameter without adapters."""
+    """A parameter's name without PEFT's ``base_layer``."""
     return name.replace(".base_layer.", ".")
 
 
 def _lines(found: Mapping[str, Any]) -> list[str]:
-    """Differences of parameters, a line each."""
+    """Format differences in parameters, one line each."""
     lines = [f"{name} {list(shape)} is not in the spec" for name, shape in found["missing"]]
     lines += [f"{name} {list(shape)} is not in the module" for name, shape in found["extra"]]
     return lines + [

@@ -1,7 +1,7 @@
-"""Spells a set of names as patterns of a regime: as few as tell it from all other names.
+"""Compresses a set of parameter names into few patterns that match no other name.
 
-An index of every iteration becomes ``*``, a run of iterations a slice where a repeat of the spec has that index, anything else
-the index itself.
+All indices of a position become ``*``. Consecutive indices become a slice if the index belongs to a repeat of the spec. Other
+indices are written out.
 
     >>> spelled({"a.0.q", "a.1.q"}, ["a.0.q", "a.1.q", "a.0.k", "a.1.k"], loops=())
     ['a.*.q']
@@ -18,7 +18,7 @@ Indices = tuple[int, ...]
 
 
 def spelled(chosen: Collection[str], names: Iterable[str], loops: Collection[str]) -> list[str]:
-    """The patterns that match the ``chosen`` ones of ``names``, and no other name.
+    """Patterns that match the ``chosen`` names and no other of ``names``.
 
     ``loops`` are names in which ``*`` stands for the index of a repeat.
     """
@@ -46,7 +46,7 @@ def _filled(form: Sequence[str], words: Sequence[str]) -> Iterator[str]:
 
 
 def cover(wanted: Collection[Indices], known: Collection[Indices], sliced: bool) -> list[tuple[str, ...]]:
-    """Selectors, one per position, that choose the ``wanted`` ones of ``known`` index tuples."""
+    """Selectors (``*``, slice or index per position) that match exactly the ``wanted`` index tuples."""
     chosen = set(wanted)
     if chosen == set(known):
         return [("*",) * len(next(iter(known)))]
@@ -61,7 +61,7 @@ def cover(wanted: Collection[Indices], known: Collection[Indices], sliced: bool)
 
 
 def selectors(mine: Sequence[int], known: Sequence[int], sliced: bool) -> list[str]:
-    """Selectors of some of the ``known`` indices of one position."""
+    """Selectors (``*``, slices or indices) that match exactly ``mine`` among the ``known`` indices."""
     if list(mine) == list(known):
         return ["*"]
     if not sliced:

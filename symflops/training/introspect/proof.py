@@ -1,8 +1,8 @@
 """Proves an estimate: the real class of a config, built on the meta device, has the same parameters.
 
 Another process imports the library and builds the class, so that an estimate stays light and nothing in the current folder is
-imported. It runs no code that a config names: ``auto_map`` and files beside a config are ignored. The result is remembered by
-the config and the versions of the libraries.
+imported. It runs no code that a config names: ``auto_map`` and files next to a config are ignored. The result is cached by
+config and library versions.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ PROVEN, LIMIT = "proven here", 600
 START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from symflops.verify.proof import main; main()"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "DIFFUSERS_OFFLINE": "1"}
 IMPLEMENTATION = ("attn_implementation", "_attn_implementation", "quantization_config", "auto_map")
-"""Fields that choose kernels or code, and no parameter of the plain class."""
+"""Config fields that choose kernels or code, and change no parameter of the class."""
 
 
 class ProofError(SymflopsError):
-    """The real class cannot be built, or its parameters are others."""
+    """The real class cannot be built, or its parameters differ from the spec."""
 
 
 def estimate(
@@ -57,7 +57,7 @@ def estimate(
         convention: Which work counts.
         spec: The name of the spec; by default found by the config.
         strict: Refuse a key of the config that neither the spec nor the class knows.
-        lenient: Let a config that names no class have numbers that nothing reads.
+        lenient: Accept unread numbers in a config that names no class.
         prove: Compare every parameter with those of the real class, as :func:`proof` does.
 
     Raises:
@@ -77,10 +77,10 @@ def estimate(
 
 
 def proof(catalog: Catalog, name: str, config: Mapping[str, Any]) -> str:
-    """One line about the real class of a config, whose parameters are those of a spec by name and shape.
+    """Check every parameter of the real class against a spec, by name and shape; return a summary line.
 
     Raises:
-        ProofError: the class is of no installed library, cannot be built from the config, or has other parameters.
+        ProofError: no installed library has the class, it cannot be built, or its parameters differ.
     """
     reference = reference_of(catalog, name, config)
     package = reference.partition(".")[0]
@@ -103,10 +103,10 @@ def proof(catalog: Catalog, name: str, config: Mapping[str, Any]) -> str:
 
 
 def reference_of(catalog: Catalog, name: str, config: Mapping[str, Any]) -> str:
-    """The class of an installed library that a config names, else the first of the spec.
+    """The dotted name of the library class for a config: the one it names, else the spec's first.
 
     Raises:
-        ProofError: the spec names no class of a library.
+        ProofError: the spec names no class of a known library.
     """
     references = [
         str(one) for one in catalog.specs[name]["references"] if one.partition(".")[0] in LIBRARIES and ":" not in one
@@ -121,10 +121,10 @@ def reference_of(catalog: Catalog, name: str, config: Mapping[str, Any]) -> str:
 
 
 def installed(package: str) -> str:
-    """The version of an installed package, which is not imported.
+    """The version of an installed package, read without importing it.
 
     Raises:
-        ProofError: it is not installed.
+        ProofError: the package is not installed.
     """
     try:
         return metadata.version(package)
@@ -133,10 +133,10 @@ def installed(package: str) -> str:
 
 
 def built_elsewhere(request: str) -> str:
-    """What another process says of a class.
+    """Build and compare a class in a subprocess; return its JSON output.
 
     Raises:
-        ProofError: it cannot build the class.
+        ProofError: the subprocess fails or takes too long.
     """
     words = [sys.executable, "-I", "-c", START, str(Path(PACKAGE).parent)]
     try:
@@ -152,7 +152,7 @@ def built_elsewhere(request: str) -> str:
 
 
 def main(compare: Callable[[str, str, dict[str, Any]], dict[str, Any]]) -> None:
-    """``compare`` the class that standard input names with its spec, and print the result as JSON."""
+    """Read a request from standard input, run ``compare`` on it, and print the result as JSON."""
     import warnings
 
     warnings.simplefilter("ignore")
@@ -167,7 +167,7 @@ def main(compare: Callable[[str, str, dict[str, Any]], dict[str, Any]]) -> None:
 
 
 def compared(name: str, reference: str, config: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of the real class, and how they differ from those of a spec."""
+    """Build the real class; return its parameter count and the differences from a spec."""
     from symflops.evaluate.parameters import trained_of
     from symflops.training.introspect.model import LiveModule
 
@@ -179,7 +179,7 @@ def compared(name: str, reference: str, config: dict[str, Any]) -> dict[str, Any
 
 
 def built(reference: str, config: Mapping[str, Any]) -> Any:
-    """The real model on the meta device, from the library's own class."""
+    """Build the library's own class on the meta device from ``config``."""
     import torch
 
     package, _, path = reference.partition(".")

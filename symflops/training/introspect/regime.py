@@ -1,4 +1,4 @@
-"""The regime that a live module is in: what trains, its adapters, and what it recomputes."""
+"""Detects the regime of a live module: trained weights, adapters, and recomputed modules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from symflops.training.introspect.tree import Tree, active_adapters, is_lora, ma
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """An adapter beside one module."""
+    """A LoRA or DoRA adapter on the module at ``path``."""
 
     path: str
     name: str
@@ -27,7 +27,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a live module says about its training: every parameter with its shape and whether it trains, and the rest."""
+    """Training state of a live module: trained parameters, adapters, recomputation and forced gradients."""
 
     tree: Tree
     adapters: tuple[Beside, ...]
@@ -37,7 +37,7 @@ class Reading:
 
     @property
     def parameters(self) -> dict[str, tuple[Shape, bool]]:
-        """Shape and training of every parameter that runs, adapters included."""
+        """Name -> (shape, ``requires_grad``) of every parameter that runs, adapters included."""
         return {name: (self.tree.shapes[name], trains) for name, trains in self.tree.trains.items()}
 
     @property
@@ -48,12 +48,12 @@ class Reading:
 
     @property
     def count(self) -> int:
-        """Elements of the model's parameters without adapters."""
+        """The number of parameter elements without adapters."""
         return sum(prod(self.tree.shapes[name]) for name in self.own)
 
     @property
     def drops(self) -> bool:
-        """Whether dropout saves masks, so that recomputation may stop later than a spec says."""
+        """Whether dropout is active: its saved masks may make recomputation stop later than the spec says."""
         shares = (
             value for module in self.tree.modules.values() for name, value in vars(module).items() if is_share(module, name)
         )
@@ -61,14 +61,14 @@ class Reading:
 
     @property
     def skips(self) -> bool:
-        """Whether the model leaves layers out at random while it trains."""
+        """Whether layerdrop is active, which skips random layers in training."""
         holders = [held for module in self.tree.modules.values() for held in (module, getattr(module, "config", None))]
         values = ((name, value) for held in holders for name, value in getattr(held, "__dict__", {}).items())
         return any(is_layer_share(name) and isinstance(value, float) and value > 0 for name, value in values)
 
     @property
     def words(self) -> str:
-        """Adapters, what trains and what is recomputed, in words."""
+        """A sentence on adapters, trained parameters and recomputed modules."""
         kinds: dict[str, int] = {}
         for one in self.adapters:
             label = f"{'DoRA' if one.kind == 'dora' else 'LoRA'} r={one.rank}"
@@ -90,9 +90,9 @@ class Reading:
         return "; ".join(found)
 
     def page(self, loops: Collection[str], fixed: Collection[str]) -> str:
-        """The regime as the JSON text of a page.
+        """The regime as a regime page in JSON text.
 
-        ``loops`` are names of parameters with ``*`` for the indices of repeats, ``fixed`` parameters that never train.
+        ``loops`` are parameter names with ``*`` for indices of repeats; ``fixed`` are parameters that never train.
         """
         inner = self._with_bases(loops)
         found: dict[str, Any] = {"name": "live", **self._training(inner, fixed)}
@@ -113,7 +113,7 @@ class Reading:
         return json.dumps(found, separators=(",", ":"))
 
     def _with_bases(self, loops: Collection[str]) -> set[str]:
-        """The names of ``loops``, also as those of bases of adapters."""
+        """``loops``, plus each name with PEFT's ``base_layer`` inserted."""
         found = set(loops)
         for name in loops:
             path, _, own = name.rpartition(".")
@@ -121,7 +121,7 @@ class Reading:
         return found
 
     def _training(self, loops: Collection[str], fixed: Collection[str]) -> dict[str, list[str]]:
-        """The fields ``train`` and ``freeze``, the shorter way round."""
+        """The fields ``train`` and ``freeze``; uses ``freeze`` if that needs fewer patterns."""
         trains, own = self.tree.trains, self.own
         free = [name for name in own if name not in fixed]
         trained = {name for name in free if trains[name]}
@@ -138,7 +138,7 @@ class Reading:
         return {"train": train, "freeze": freeze}
 
     def _adapters(self, loops: Collection[str]) -> Iterator[dict[str, Any]]:
-        """The adapters, those of one name, kind and rank together."""
+        """The field ``adapters``: one entry for each name, kind, rank and dropout."""
         kinds: dict[tuple[str, str, int, bool], set[str]] = {}
         for one in self.adapters:
             kinds.setdefault((one.name, one.kind, one.rank, one.dropout), set()).add(one.path)
@@ -153,10 +153,10 @@ class Reading:
 
 
 def read(tree: Tree) -> Reading:
-    """The regime of a model.
+    """Detect the training state of a model.
 
     Raises:
-        LiveModelError: it has parts that regimes do not describe.
+        LiveModelError: no regime can describe one of its parts.
     """
     adapters = [one for path, module in tree.modules.items() if is_lora(module) for one in _beside(path, module)]
     spared = tuple(path for path, module in tree.modules.items() if makes_leaf(module) is False)
@@ -164,7 +164,7 @@ def read(tree: Tree) -> Reading:
 
 
 def _beside(path: str, module: Any) -> Iterator[Beside]:
-    """The adapters of one module that run."""
+    """The active adapters of one module."""
     for name in active_adapters(module, path):
         is_dora = name in getattr(module, "lora_variant", {}) or bool(getattr(module, "use_dora", {}).get(name))
         dropped = type(module.lora_dropout[name]).__name__ != "Identity"
@@ -172,7 +172,7 @@ def _beside(path: str, module: Any) -> Iterator[Beside]:
 
 
 def _forced(tree: Tree) -> Iterator[str]:
-    """Modules that make a tensor need a gradient: what they read, or by a hook their result, which needs none anyway."""
+    """Paths of modules that set ``requires_grad`` on a tensor, in ``forward`` or by a hook."""
     for path, module in tree.modules.items():
         if makes_leaf(module):
             yield path
@@ -183,12 +183,12 @@ def _forced(tree: Tree) -> Iterator[str]:
 
 
 def is_share(module: Any, name: str) -> bool:
-    """Whether an attribute is the share that a module drops out."""
+    """Whether the attribute is a dropout probability."""
     return "dropout" in name or (name == "p" and "Dropout" in type(module).__name__)
 
 
 def is_layer_share(name: str) -> bool:
-    """Whether an attribute is the share of layers that are left out at random."""
+    """Whether the attribute is a layerdrop probability."""
     return name.replace("_", "").endswith("layerdrop")
 
 
@@ -198,7 +198,7 @@ def has_weights(module: Any) -> bool:
 
 
 def is_part(path: str) -> bool:
-    """Whether a path lies inside of an adapter."""
+    """Whether a path lies inside a LoRA adapter."""
     return any(word.startswith("lora_") for word in path.split("."))
 
 
@@ -208,9 +208,9 @@ def _prefixes(names: Collection[str]) -> set[str]:
 
 
 def stored_regime(reading: Reading, rows: Mapping[str, Mapping[str, Any]], known: Mapping[str, dict[str, Any]]) -> str | None:
-    """The name of the stored regime that a live module is in; ``known`` are its parameters under each regime.
+    """The name of the stored regime that matches a live module; None if none does.
 
-    ``rows`` are the stored regimes. A regime that recomputes must recompute the same modules in the same way.
+    ``rows`` are the stored regimes, ``known`` the model's parameters under each. Recomputed modules must match too.
     """
     if reading.forced or reading.spared:
         return None
@@ -222,7 +222,7 @@ def stored_regime(reading: Reading, rows: Mapping[str, Mapping[str, Any]], known
 
 
 def _recomputes(reading: Reading, given: Mapping[str, Any] | None) -> bool:
-    """Whether a stored regime recomputes what a live module does."""
+    """Whether a stored regime recomputes the same modules in the same way as the live module."""
     real = reading.recomputed
     if given is None or real is None:
         return given is None and real is None

@@ -1,8 +1,8 @@
-"""The modules and parameters of a live model under the names of its own class, whatever wraps them.
+"""Modules and parameters of a live model, by the names of its own class without wrappers.
 
-Wrappers of compilers, sharding and checkpointing disappear from paths. Of PEFT's wrappers the part remains that runs: the
-active copy of a saved module, and a base layer with its active adapters; what is switched off is ``idle``. No data is touched.
-Some modules make a tensor need a gradient while they run, as the first convolution of Wav2Vec2 does.
+Wrappers of compilers, sharding and checkpointing disappear from paths. PEFT's wrappers keep only the part that runs: the active
+copy of a saved module, and a base layer with its active adapters. Inactive parts count as ``idle``. No data is read.
+Some modules set ``requires_grad`` on a tensor in ``forward``, for example the first convolution of Wav2Vec2.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from typing import Any
 from symflops.support.errors import SymflopsError
 
 TRANSPARENT = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
-"""Children that stand for their parent: those of torch.compile, FSDP1 and torch's checkpoint wrapper."""
+"""Child names that replace their parent: wrappers of torch.compile, FSDP1 and torch's checkpointing."""
 PACKED = ("Params4bit", "Int8Params")
-"""Parameters that are stored in another shape than that of their module."""
+"""Parameter classes (bitsandbytes) whose stored shape differs from the module's weight shape."""
 
 NAMES = frozenset({"requires_grad", "requires_grad_"})
 
 
 class LiveModelError(SymflopsError):
-    """A live module that cannot be read, or that differs from what its spec says."""
+    """A live module cannot be read, or differs from its spec."""
 
 
 @dataclass
 class Tree:
-    """Modules by path, parameters and their shapes by their first name, and for every name of a parameter its first name.
+    """Modules by path; parameters and shapes by first name; ``aliases`` maps every name to the first name.
 
-    ``checkpoints`` are torch's checkpoint wrappers by the path of what they wrap. ``idle`` are elements that do not run,
-    ``packed`` the number of quantised parameters whose shape is that of their module.
+    ``checkpoints`` maps paths of wrapped modules to torch's checkpoint wrappers. ``idle`` is the number of parameter elements
+    that do not run, ``packed`` the number of quantised parameters, whose shape is taken from their module.
     """
 
     modules: dict[str, Any] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Tree:
 
     @property
     def trains(self) -> dict[str, bool]:
-        """Whether each parameter trains."""
+        """``requires_grad`` of each parameter, by first name."""
         return {name: bool(tensor.requires_grad) for name, tensor in self.parameters.items()}
 
 
@@ -73,7 +73,7 @@ def unwrapped(module: Any) -> Any:
 
 
 def wrapper_children(module: Any) -> tuple[str, ...]:
-    """The names under which a module may hold the model that it wraps."""
+    """Attribute names under which a wrapper (PEFT, torch, an engine) may hold its model; empty for others."""
     packages = [kind.__module__.partition(".")[0] for kind in type(module).__mro__]
     if "peft" in packages:
         return ("base_model", "model")
@@ -82,10 +82,10 @@ def wrapper_children(module: Any) -> tuple[str, ...]:
 
 
 def tree_of(root: Any) -> Tree:
-    """The modules and parameters of a model.
+    """Collect the modules and parameters of a model.
 
     Raises:
-        LiveModelError: an adapter of another kind than LoRA and DoRA, or parameters that are flattened.
+        LiveModelError: an adapter is neither LoRA nor DoRA, or FSDP1 has flattened the parameters.
     """
     tree = Tree()
     first: dict[int, str] = {}
@@ -108,7 +108,7 @@ def tree_of(root: Any) -> Tree:
 
 
 def shape_of(tensor: Any, module: Any) -> tuple[int, ...]:
-    """The shape of a whole parameter: DTensors have it, ZeRO-3 and packed ones keep it elsewhere."""
+    """The unsharded shape of a parameter, also under ZeRO-3 and for packed (quantised) parameters."""
     shape = getattr(tensor, "ds_shape", None)
     if shape is None and type(tensor).__name__ in PACKED:
         shape = (module.out_features, module.in_features)
@@ -116,7 +116,7 @@ def shape_of(tensor: Any, module: Any) -> tuple[int, ...]:
 
 
 def _walk(module: Any, path: str, tree: Tree) -> Iterator[tuple[str, Any]]:
-    """Every module that runs, parents first, by its path without wrappers."""
+    """(path without wrappers, module) for every module that runs, parents first."""
     children: Mapping[str, Any] = {name: child for name, child in module._modules.items() if child is not None}
     inner = next((children[name] for name in TRANSPARENT if name in children), None)
     if inner is not None:
@@ -153,7 +153,7 @@ ADAPTER_PARTS = ("lora_A", "lora_B", "lora_magnitude_vector")
 
 
 def elements(module: Any) -> int:
-    """The elements of a module's parameters."""
+    """The number of elements in all parameters of a module and its children."""
     own = ((tensor, inner) for inner in module.modules() for tensor in inner._parameters.values())
     return sum(prod(shape_of(tensor, inner)) for tensor, inner in own if tensor is not None)
 
@@ -169,22 +169,22 @@ def is_saved(module: Any) -> Any:
 
 
 def saved_copy(module: Any) -> Any:
-    """The copy of a saved module that runs."""
+    """The active copy in PEFT's ``modules_to_save`` wrapper, else the original module."""
     copies = module.modules_to_save
     active = [name for name in module.active_adapters if name in copies]
     return module.original_module if module.disable_adapters or not active else copies[active[0]]
 
 
 def is_lora(module: Any) -> Any:
-    """Whether a module is a layer of PEFT with LoRA beside it."""
+    """Whether a module is a PEFT layer with LoRA weights."""
     return {"base_layer", "lora_A", "lora_B"} <= module._modules.keys()
 
 
 def active_adapters(module: Any, path: str) -> list[str]:
-    """The adapters of a LoRA layer that run, in order; none if they are merged or disabled.
+    """Names of a LoRA layer's active adapters, in order; empty if they are merged or disabled.
 
     Raises:
-        LiveModelError: a layer or a variant of LoRA that regimes do not describe.
+        LiveModelError: no regime can describe this layer type or LoRA variant.
     """
     if module.disable_adapters or module.merged:
         return []
@@ -201,10 +201,10 @@ def active_adapters(module: Any, path: str) -> list[str]:
 
 
 def refuse_other_adapters(module: Any, path: str) -> None:
-    """Refuse a layer of PEFT that is no LoRA.
+    """Refuse a PEFT layer that is not LoRA.
 
     Raises:
-        LiveModelError: it is one.
+        LiveModelError: the module is such a layer.
     """
     names = {kind.__name__ for kind in type(module).__mro__}
     if names & {"BaseTunerLayer", "AuxiliaryTrainingWrapper"}:
@@ -213,11 +213,10 @@ def refuse_other_adapters(module: Any, path: str) -> None:
 
 
 def makes_leaf(module: Any) -> bool | None:
-    """Whether ``forward`` sets ``requires_grad`` of a tensor once the module trains, by attributes of the module alone.
+    """Whether ``forward`` sets ``requires_grad`` on a tensor in training, given the module's attributes.
 
-    None if no attributes make the class do that.
-
-    Where a condition asks for more than attributes, such as which arguments there are, what is set is no input of the module.
+    None if the class has no assignment that depends on attributes alone. An assignment under any other condition, such as the
+    presence of an argument, is ignored: it does not concern an input of the module.
     """
     kind: Any = type(module)
     settings = _settings(kind)
@@ -227,7 +226,7 @@ def makes_leaf(module: Any) -> bool | None:
 
 @lru_cache(maxsize=1024)
 def _settings(kind: type) -> tuple[tuple[str, ...], ...]:
-    """Per assignment of ``requires_grad = True`` in ``forward``, the attributes that must be true."""
+    """The attributes that must be true for each ``requires_grad = True`` in ``forward``."""
     forward = getattr(kind, "forward", None)
     plain: Any = inspect.unwrap(forward) if inspect.isfunction(forward) else None
     if plain is None or not NAMES.intersection(plain.__code__.co_names) or plain.__module__.startswith("torch."):
@@ -239,7 +238,7 @@ def _settings(kind: type) -> tuple[tuple[str, ...], ...]:
 
 
 def tree_of_source(function: Any) -> ast.Module | None:
-    """The syntax tree of a function, None if its source is not there."""
+    """The syntax tree of a function; None if its source is unavailable."""
     try:
         return ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
@@ -260,7 +259,7 @@ def _found(body: list[ast.stmt], names: tuple[str, ...]) -> Iterator[tuple[str, 
 
 
 def _attributes(test: ast.expr) -> tuple[str, ...] | None:
-    """The attributes of ``self`` that a condition asks for, all of which must be true; None if it asks for anything else."""
+    """The attributes of ``self`` in a condition that is their conjunction; None for any other condition."""
     match test:
         case ast.Attribute(value=ast.Name(id="self"), attr=name):
             return (name,)

@@ -1,1 +1,1 @@
-"""Meters for training loops: sums of moments on the device of the lengths, and the utilisation (MFU, HFU) from them."""
+"""Meters for training loops: sums of moments, summed on the device, and the resulting MFU and HFU."""

@@ -1,9 +1,8 @@
-"""Sums of moments over micro-batches: on the host as ints, on a device as one vector of int64.
+"""Sums moments over micro-batches: on the host as ints, on a device as one int64 vector.
 
-Adding never waits for a device: it reads no value and selects by no mask. Lengths on a device are kept, and summed when a step
-is read, which costs one ``all_reduce`` of the vector over the data-parallel group and one read. Each sum has two halves of 32
-bits, so that no number of tokens overflows it. A length whose own terms would overflow is counted as a fault, which the read
-reports.
+Adding never synchronises with a device: it reads no value and selects by no mask. Lengths on a device are kept and summed when
+a step is read, at the cost of one ``all_reduce`` over the data-parallel group and one read. Each sum has two halves of 32 bits,
+so no number of tokens overflows it. A length whose own terms would overflow counts as a fault, which the read reports.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ PLAIN = (list, tuple, int)
 
 
 class Accumulator:
-    """Sums of moments over the micro-batches of a step, for one estimator.
+    """Sums moments over the micro-batches of a step, for one estimator.
 
-    Lengths on the host, CPU tensors among them, are summed at once. Those given as tensors of another device are summed on
-    ``device``, by default that of the first such tensor; they must not change until the step is read. If a model has moments of
-    a batch as a whole (``whole``), each micro-batch's lengths are needed on the host, so lengths on a device are waited for.
+    Lengths on the host, including CPU tensors, are summed at once. Tensors on another device are summed on ``device``, by
+    default that of the first such tensor; they must not change until the step is read. If a model has moments of a batch as a
+    whole (``whole``), each micro-batch's lengths are copied to the host, which synchronises with the device.
     """
 
     def __init__(self, estimator: InterpretedEstimator, device: Any = None) -> None:
@@ -47,28 +46,28 @@ class Accumulator:
         self.reset()
 
     def reset(self) -> None:
-        """Start a step."""
+        """Clear all sums to start a new step."""
         self._host = ([0] * self.layout.width, [0] * self.layout.width)
         self._device.reset()
 
     def alone(self, name: str) -> bool:
-        """Whether a stream alone has the items of its index set, so that a batch may have none of them."""
+        """Whether a stream is the only one in its index set, so that a batch may have no items of it."""
         return self.layout.alone(name)
 
     def spoil(self) -> None:
-        """Count a fault: a batch that could not be read, so that the sums of this step are incomplete."""
+        """Record a fault: a batch could not be read, so the sums of this step are incomplete."""
         self._host[0][-1] += 1
 
     def add(self, times: int = 1, **streams: Any) -> None:
         """Add one micro-batch.
 
         Args:
-            times: How often it runs.
+            times: How often the micro-batch runs.
             streams: The lengths of each stream: ``Lengths``, or anything that the estimator's ``moments`` takes.
 
         Raises:
             LengthError: an unknown or missing stream, or streams of one index set with different numbers of items.
-            ValueError: lengths on the host that are negative, or that do not divide as the model divides them.
+            ValueError: lengths on the host are negative, or not divisible as the model requires.
         """
         plain = self._plain(streams)
         found = [plain] if plain is not None else self._sides(self._batch(streams), times)
@@ -78,7 +77,7 @@ class Accumulator:
                 mine[position] += value * times
 
     def _plain(self, streams: Mapping[str, Any]) -> list[int] | None:
-        """The vector of lists and arrays of every stream, as the estimator takes them; None for anything else, or a mistake."""
+        """Fast path: the vector of sums for plain lists and arrays; None for other input or on any error."""
         if self.whole or len(streams) != len(self.layout.streams):
             return None
         batch = {name: given if type(given) in PLAIN else host_array(given) for name, given in streams.items()}
@@ -90,7 +89,7 @@ class Accumulator:
             return None
 
     def _summed(self, batch: Mapping[str, Any], padded: Mapping[str, Any] | None = None) -> list[int]:
-        """The vector of a batch of all streams as the estimator takes them, and which it takes beside ``padded``."""
+        """The vector of sums of one batch on the host, by the estimator's ``moments``."""
         lists = [name for name, given in batch.items() if padded and not isinstance(given, int)]
         sides = {name: {"lengths": batch[name], "padded": (padded or {})[name]} for name in lists}
         found = list(self.moments(**{**batch, **sides}).as_dict().values())
@@ -129,7 +128,7 @@ class Accumulator:
             raise LengthError(f"the batch lacks the stream '{missing[0]}'")
 
     def _sides(self, batch: Mapping[str, Lengths], times: int) -> list[list[int]]:
-        """The vectors of a batch on the host, of real lengths and of padded ones that differ; what is on a device is kept."""
+        """Vectors of real and, if different, of padded lengths; a batch on a device is kept and counts 0."""
         marks: dict[str, Any] = {}
         counts: dict[str, int] = {}
         real: list[Any] = []
@@ -154,7 +153,7 @@ class Accumulator:
         return found
 
     def _keep(self, batch: Kept, device: Any, times: int) -> None:
-        """Keep a batch for its device."""
+        """Move a batch's columns to the device and keep them for the next fold."""
         if self.device is None:
             self.device = self._device.device = device
         real, padded = (None if one is None else tuple(map(self._tensor, one)) for one in (batch.real, batch.padded))
@@ -171,7 +170,10 @@ class Accumulator:
     def _on_host(
         self, columns: Sequence[Any], padded: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int]
     ) -> list[int]:
-        """The vector of lists, arrays and ints; exact for any size. Items of length 0 alone run on what is ``padded``."""
+        """The vector of columns on the host, exact for any size.
+
+        ``padded`` lengths are passed on only if an item has length 0.
+        """
         if not self.whole and all(counts.values()) and all(isinstance(column, int) and column >= 0 for column in columns):
             return self._of_equal_items(columns, counts)
 
@@ -183,11 +185,11 @@ class Accumulator:
         return self._summed(entries(columns), entries(padded) if empty else None)
 
     def _of_equal_items(self, columns: Sequence[int], counts: Mapping[str, int]) -> list[int]:
-        """The vector of streams whose items all have the same lengths: the terms of one item, times their number."""
+        """The vector if all items of a stream are equally long: the terms of one item times their number."""
         layout = self.layout
         if any(left < 1 for _, left in layout.inner_lengths(*columns)):
             one = {name: entries_of(mine, axes, 1, None) for _, name, axes, mine in layout.by_stream(columns)}
-            self.moments(**one)  # says which length is too short
+            self.moments(**one)  # raises, naming the length that is too short
         if any(layout.rests(*columns)):
             raise LengthError("a length of the batch does not divide as the model divides it")
         terms = zip(layout.terms(*columns), layout.moment_sets, strict=True)
@@ -195,7 +197,7 @@ class Accumulator:
         return [*(int(term) * counts.get(items, 1) for term, items in terms), *sizes, 0]
 
     def vector(self) -> Any:
-        """The sums of this step so far as one tensor of int64: (real and padded, rows, low and high half)."""
+        """The sums of this step so far, an int64 tensor of shape (real and padded, rows, low and high half)."""
         import torch
 
         self._fold()
@@ -204,7 +206,7 @@ class Accumulator:
         return host if self._device.sums is None else host + self._device.sums
 
     def _fold(self) -> None:
-        """Sum what is kept for a device."""
+        """Sum the lengths kept on the device, and add its host part to the host sums."""
         device = self._device
         device.fold()
         for mine, theirs in zip(self._host, device.host, strict=True):
@@ -212,9 +214,9 @@ class Accumulator:
             theirs[:] = [0] * len(theirs)
 
     def read(self, group: Any = None, reduce: bool = True) -> Sums:
-        """Sum over the data-parallel ``group`` (all processes by default), read once, and start the next step.
+        """Sum over the data-parallel ``group`` (default: all processes), read once, and start the next step.
 
-        Every process of the group must call it, even without micro-batches, with an estimator of the same model. Without
+        Every process of the group must call this, even without micro-batches, with an estimator of the same model. Without
         torch.distributed, or with ``reduce=False``, the sums are those of this process.
         """
         distributed = distributed_of() if reduce else None
@@ -228,14 +230,14 @@ class Accumulator:
         return self.decoded(found)
 
     def decoded(self, numbers: Sequence[int]) -> Sums:
-        """The sums in the numbers of a vector."""
+        """Decode the flattened numbers of ``vector()`` into sums."""
         whole = [low + (high << HALF) for low, high in zip(numbers[::2], numbers[1::2], strict=True)]
         real, padded = whole[: self.layout.width], whole[self.layout.width :]
         moments = len(self.layout.moment_sets)
         return Sums(tuple(real[:moments]), tuple(padded[:moments]), tuple(real[moments:-1]), real[-1] + padded[-1])
 
     def absorb(self, other: Accumulator) -> None:
-        """Take over the sums of another accumulator of the same estimator, which starts anew."""
+        """Add the sums of another accumulator of the same estimator, and reset that one."""
         other._fold()
         for mine, theirs in zip(self._host, other._host, strict=True):
             mine[:] = map(add, mine, theirs)

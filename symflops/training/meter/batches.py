@@ -1,9 +1,9 @@
-"""The streams of a trainer's batch, read by the layouts of the model's inputs; no code per model.
+"""Reads the lengths of each stream from a trainer's batch, by the layouts of the model's inputs.
 
 A batch is a mapping of tensors. The lengths of a stream come from the first of:
 
 - the arguments of the model by name (``input_ids``, ``hidden_states``, ``image_grid_thw``, ...), read by their layouts;
-  for tokens (``input_ids`` or ``tokens``) a more exact source beside them: the boundaries of packs
+  for tokens (``input_ids`` or ``tokens``) a more exact source in the batch: the boundaries of packs
   (:mod:`symflops.training.meter.packs`), an attention mask, or position ids that restart at 0;
 - for latents ``image_latents``, ``latents_clean``, ``all_latents`` (with an axis of time steps after the batch), or a named
   key; for prompts ``prompt_embeds_mask`` (dense or nested), then ``prompt_embeds``, else no prompts.
@@ -36,7 +36,7 @@ Rows = Mapping[str, tuple[str, str, int | None]]
 
 
 def streams_of(estimator: Any, batch: Mapping[str, Any], latents: str | Mapping[str, str] = "") -> dict[str, Any]:
-    """The lengths of each stream of the model in ``batch``.
+    """Stream -> lengths, for each stream of the model in ``batch``.
 
     Args:
         estimator: The estimator of the model.
@@ -45,7 +45,7 @@ def streams_of(estimator: Any, batch: Mapping[str, Any], latents: str | Mapping[
             stream ``latent``, or to the first stream if none has that name.
 
     Raises:
-        LengthError: the batch does not tell the lengths of a stream that the model needs, or a shape does not fit.
+        LengthError: the batch lacks the lengths of a required stream, or a shape does not fit.
     """
     rows = estimator.inputs()
     keys = latents if not isinstance(latents, str) else {_latent_stream(estimator): latents}
@@ -76,9 +76,10 @@ def _items(found: Mapping[str, Any]) -> int:
 def _stream(
     name: str, axes: Sequence[str], rows: Rows, batch: Mapping[str, Any], latents: str | None, items: int
 ) -> Lengths | None:
-    """The lengths of one stream; ``items`` samples are known.
+    """The lengths of one stream; None if the batch does not contain it.
 
-    ``latents`` is None for a stream of anything else, and empty for the usual keys.
+    ``items`` is the number of samples so far. ``latents`` is the key of the latents: empty for the usual keys, None for a
+    stream that holds no latents.
     """
     mine = {argument: row for argument, row in rows.items() if row[0] == name or row[1] == f"values: {' '.join(axes)}"}
     for argument, row in mine.items():
@@ -102,7 +103,7 @@ def _stream(
 
 
 def _latents(name: str, row: tuple[str, str, int | None], axes: Sequence[str], batch: Mapping[str, Any]) -> Lengths | None:
-    """The lengths of latents under ``name``, or under the usual keys if it is empty."""
+    """The lengths of the latents under the key ``name``, or under the usual keys if it is empty."""
     for key, stacked in ((name, name == "all_latents"),) if name else LATENTS:
         given = entry(batch, key)
         if given is not None:
@@ -111,12 +112,13 @@ def _latents(name: str, row: tuple[str, str, int | None], axes: Sequence[str], b
 
 
 def tokens(batch: Mapping[str, Any], given: Any, prefix: str = "") -> Lengths:
-    """The lengths of the sequences in token ids ``given``, (samples, positions), by the most exact source in the batch.
+    """Lengths of token sequences: from pack boundaries, mask, position ids, or the shape of ``given``.
 
-    ``prefix`` begins the names of the mask and the positions that belong to these ids (``decoder_``).
+    ``given`` are token ids of shape (samples, positions). ``prefix`` begins the keys of their mask and position ids
+    (``decoder_``).
 
     Raises:
-        LengthError: ``given`` is not two-dimensional, and nothing else in the batch tells the lengths.
+        LengthError: ``given`` is not two-dimensional, and no other entry has the lengths.
     """
     pack = None if prefix else pack_of(batch, given)
     if pack is not None:
@@ -132,10 +134,10 @@ def tokens(batch: Mapping[str, Any], given: Any, prefix: str = "") -> Lengths:
 
 
 def rows_in(given: Any, what: str, expected: str) -> Lengths:
-    """The rows of a nested tensor, or of a dense one, whose rows are equally long.
+    """The row lengths of a nested tensor, or of a dense one (equal lengths).
 
     Raises:
-        LengthError: it has one dimension.
+        LengthError: a dense tensor has fewer than two dimensions.
     """
     if getattr(given, "is_nested", False):
         return of_nested(given)
@@ -146,12 +148,12 @@ def rows_in(given: Any, what: str, expected: str) -> Lengths:
 
 
 def of_labels(labels: Any) -> Lengths:
-    """The lengths of what a decoder reads if a batch has its labels alone: the model shifts those that it does not ignore."""
+    """Decoder lengths from labels alone: the number of labels that are not ignored (-100)."""
     return of_mask(labels != IGNORED if hasattr(labels, "dtype") else [[label != IGNORED for label in row] for row in labels])
 
 
 def prompts(batch: Mapping[str, Any]) -> Lengths | None:
-    """The lengths of the prompts of a diffusion batch: by their mask (dense or nested), else by the embeddings, else None."""
+    """Prompt lengths of a diffusion batch: from the mask (dense or nested), else embeddings, else None."""
     mask, embeddings = entry(batch, "prompt_embeds_mask"), entry(batch, "prompt_embeds")
     if mask is not None:
         return of_nested(mask) if getattr(mask, "is_nested", False) else of_mask(mask)
@@ -161,13 +163,13 @@ def prompts(batch: Mapping[str, Any]) -> Lengths | None:
 def read(
     name: str, row: tuple[str, str, int | None], axes: Sequence[str], given: Any, stacked: bool | None = None, items: int = 0
 ) -> Lengths:
-    """The lengths of the stream with these ``axes``, from one argument: a tensor, or a list of one tensor per item.
+    """Lengths along ``axes`` from one argument: a tensor, or a list of one tensor per item.
 
-    ``row`` is the argument's row of ``inputs()``. If an argument holds several blocks per item, ``items`` is their number.
-    ``stacked`` is None for anything else than latents under a key of their own.
+    ``row`` is the argument's row of ``inputs()``. If an argument holds several blocks per item, ``items`` is the number of
+    items. ``stacked`` says whether latents have an axis of time steps; None for other arguments.
 
     Raises:
-        LengthError: its shape does not fit the layout.
+        LengthError: the shape does not fit the layout.
     """
     _, layout, width = row
     words = layout.split()
@@ -195,10 +197,10 @@ def read(
 def by_layout(
     name: str, words: Sequence[str], axes: Sequence[str], width: int | None, shape: tuple[int, ...], items: int = 0
 ) -> Lengths:
-    """The lengths in a shape, by a layout or by the unpacked form of a latent.
+    """Lengths along ``axes`` in a shape, by the layout or by the unpacked form of a latent.
 
     Raises:
-        LengthError: it fits neither.
+        LengthError: the shape fits neither.
     """
     channels = of_channels(words, axes)
     if channels and ("b" in words or len(shape) != len(words) or shape[words.index(channels)] != width):
@@ -219,6 +221,6 @@ def by_layout(
 
 
 def of_channels(words: Sequence[str], axes: Sequence[str]) -> str:
-    """The word for channels in a layout that has nothing else than samples and ``axes``; empty for any other layout."""
+    """The channel word of a layout made of samples, channels and ``axes``; empty for any other layout."""
     others = [word for word in words if word not in axes and word != "b"]
     return others[0] if axes and len(others) == 1 and others[0].isalpha() and {*axes} < {*words} else ""

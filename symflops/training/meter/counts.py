@@ -1,4 +1,4 @@
-"""The FLOPs of a training loop: batches per phase, summed over the processes of a group, and counts that survive a restart."""
+"""Counts a training loop's FLOPs per phase over a process group; the counts survive a restart."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from symflops.training.meter.types import BatchOptions, Sums
 
 
 class Counts:
-    """Counts the FLOPs of phases; what a process cannot count is told, and stops no job."""
+    """Counts FLOPs per phase; a batch that cannot be counted causes a warning, never an exception."""
 
     def __init__(self, phases: dict[str, Phase], scope: str, group: Any, log: Callable[[str], object]) -> None:
         self.phases, self.scope, self.group, self.log = phases, scope, group, log
@@ -24,7 +24,7 @@ class Counts:
         self._unread, self._broken = 0, False
 
     def add(self, *, passes: int = 1, timesteps: int = 1, phase: str | None = None, **streams: Any) -> None:
-        """Add a micro-batch, without waiting for a device.
+        """Add a micro-batch without synchronising with a device.
 
         Args:
             passes: Forward passes per denoising step (two with classifier-free guidance).
@@ -49,11 +49,11 @@ class Counts:
             self.unreadable(f"{type(error).__name__}: {error}", name)
 
     def add_batch(self, batch: Mapping[str, Any], *, latents: str = "", **options: Unpack[BatchOptions]) -> None:
-        """Add a micro-batch as a trainer holds it: tensors by the names of the model's arguments, read by their layouts.
+        """Add a trainer's micro-batch: tensors by the names of the model's arguments, read by their layouts.
 
         Args:
             batch: The tensors; see :func:`symflops.training.meter.batches.streams_of`.
-            latents: The key of the latents, if it is none of the usual ones.
+            latents: The key of the latents, if it is not one of the usual keys.
             options: ``passes``, ``timesteps`` and ``phase``, as for ``add``.
         """
         phase = options.get("phase")
@@ -66,7 +66,7 @@ class Counts:
             self.add(**options, **streams)
 
     def unreadable(self, reason: str, phase: str | None = None) -> None:
-        """Report a batch that could not be read: this window has no MFU, on any process of the group."""
+        """Report an unreadable batch: no process of the group logs an MFU for this window."""
         found = self.phases.get(self._current if phase is None else phase)
         self._unread += not self.phases
         if found is not None:
@@ -74,7 +74,7 @@ class Counts:
         self._warn(f"no MFU for steps with a batch that could not be read: {reason}")
 
     def settle(self) -> None:
-        """Add what ran since the last step to the cumulative FLOPs, before a checkpoint; the window goes on.
+        """Add FLOPs since the last step to the cumulative count, before a checkpoint; the window stays open.
 
         Every process of the group must call this.
         """
@@ -84,7 +84,7 @@ class Counts:
             return
         try:
             state, found = sums_of_all(self.phases, unread, self.group, self.scope == "global")
-        except Exception as error:  # a process has died, or did not come in time
+        except Exception as error:  # a process has died or timed out
             self._broken, self.phases = True, {}
             self._warn(f"no MFU from step {self.steps} on: the sums of all processes failed: {type(error).__name__}: {error}")
             return
@@ -105,7 +105,7 @@ class Counts:
                     self._guarded(self._count, phase, part)
 
     def _tell(self, state: State) -> None:
-        """Warn of what keeps the sums of the group from being used, and of streams that no batch has."""
+        """Warn if the group's sums cannot be used, and of implied streams that no batch contains."""
         if state.problem:
             self._warn(f"no MFU: {state.problem}")
         elif state.unread:
@@ -120,7 +120,7 @@ class Counts:
                 self._warn(f"no batch so far has '{name}', which this config implies: its work is not counted")
 
     def _arrive(self) -> None:
-        """Take the estimators that were awaited and are there; batches count as unread if one does not come."""
+        """Poll awaited estimators and install those that are ready; if one fails, batches count as unread."""
         try:
             for phase in self.phases.values():
                 estimator = phase.awaited.poll() if phase.awaited is not None else None
@@ -133,7 +133,7 @@ class Counts:
             self._warn(f"no MFU: {type(error).__name__}: {error}")
 
     def _guarded(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The result of a function; None, and a warning, if it fails."""
+        """Call a function; on an exception warn and return None."""
         try:
             return function(*arguments)
         except Exception as error:
@@ -141,17 +141,17 @@ class Counts:
             return None
 
     def _count(self, phase: Phase, sums: Sums) -> None:
-        """Add the model's and the executed FLOPs of ``sums`` to the cumulative ones."""
+        """Add the model FLOPs and executed FLOPs of ``sums`` to the cumulative counts."""
         model, hardware = phase.flops(sums)
         self.flops += model
         self.executed += hardware
 
     def state_dict(self) -> dict[str, int]:
-        """The counts that survive a restart: cumulative FLOPs and steps. The clock does not."""
+        """Cumulative FLOPs and steps, for a checkpoint. The clock is not saved."""
         return {"version": 1, "flops": self.flops, "executed": self.executed, "steps": self.steps}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Continue the counts of a checkpoint."""
+        """Restore the counts from a checkpoint."""
         self.flops, self.executed = int(state["flops"]), int(state["executed"])
         self.steps = int(state["steps"])
 

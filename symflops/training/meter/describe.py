@@ -1,4 +1,4 @@
-"""The text with which a meter describes itself when a job starts."""
+"""Text that describes a meter at the start of a job, and the lines of rates that it prints."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ FORMULA = "MFU = FLOPs of the model / (seconds x devices x peak); HFU counts rec
 
 
 def description(meter: Any, streams: Mapping[str, Any]) -> str:
-    """Parameters, FLOPs, device, peak and its source, and the formula, as lines of text.
+    """Describe parameters, FLOPs, device, peak with its source, and the MFU formula, as lines of text.
 
-    ``streams`` is one batch of this process, for numbers beside the closed forms; it may be empty.
+    ``streams`` is one batch of this process, whose FLOPs are added to the closed forms; it may be empty.
     """
     whose = "data-parallel group" if meter.scope == "global" else "process"
     lines = [] if meter.phases else ["no MFU: there is no estimator"]
@@ -46,7 +46,7 @@ def description(meter: Any, streams: Mapping[str, Any]) -> str:
 
 
 def of_convention(estimator: Any) -> Iterator[str]:
-    """The version of a framework that the convention of an estimator reproduces, and the unit of rates."""
+    """Lines on the framework version that the convention reproduces, and on the unit of rates."""
     from symflops.read.reproduced import reproduced_by
 
     version = reproduced_by(getattr(estimator, "convention", ""))
@@ -59,7 +59,7 @@ def of_convention(estimator: Any) -> Iterator[str]:
 
 
 def numbers(estimator: Any, streams: Mapping[str, Any]) -> str:
-    """The line about one batch: its work per sample forward, and of a step."""
+    """A line on one batch: samples, forward work per sample, and work of a step."""
     sums = Accumulator(estimator)
     sums.add(**streams)
     found = sums.read(reduce=False)
@@ -72,7 +72,7 @@ def numbers(estimator: Any, streams: Mapping[str, Any]) -> str:
 
 
 def line_of(phase: str, values: Mapping[str, float], seconds: float, unit: str = "flops") -> str:
-    """The rates of a phase in the words that training logs use; ``seconds`` are those of one step."""
+    """Format a phase's rates as a log line; ``seconds`` is the duration of one step."""
     rates = [f"{values['tflops']:.4g} TFLOP/s/GPU"] if "tflops" in values else []
     rates += [f"{name.upper()} {100 * values[name]:.3g}%" for name in ("mfu", "hfu") if name in values] or ["MFU unknown"]
     if unit == AS_SOURCE and "mfu" in values:

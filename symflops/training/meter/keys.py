@@ -1,4 +1,4 @@
-"""The keys and units under which each framework logs the quantities of a meter.
+"""Presets of log keys and units, one per framework, for a meter's quantities.
 
 Sources: verl ``perf/mfu/<phase>``, in supervised training ``train/mfu``; torchtitan ``mfu(%)``, ``tflops``,
 ``throughput(tps)``; Fabric ``device/mfu``, Lightning's Trainer ``train/device/mfu``; Composer ``throughput/device/mfu``; HF
@@ -76,7 +76,7 @@ PRESETS: Mapping[str, Mapping[str, tuple[str, float]]] = {
 
 
 def metrics(preset: str, phase: str, values: Mapping[str, float]) -> dict[str, float]:
-    """The ``values`` of quantities under the keys of a preset; a key without ``{phase}`` gets the phase appended."""
+    """Rename ``values`` to the keys of a preset; a key without ``{phase}`` gets the phase appended."""
     found = {}
     for quantity, (key, factor) in PRESETS[preset].items():
         if quantity in values:

@@ -1,6 +1,6 @@
-"""What a model's lengths are summed into: index sets, streams, columns, and the rows of the vector of sums.
+"""Layout of the vector of sums: its rows, and the streams and columns that they sum.
 
-A column is an int for all items, a list, an array or a tensor.
+A column holds one length per item: a list, an array or a tensor, or an int if all items are equally long.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.ir.index_sets import ONCE, SAMPLES
 
 Vector = tuple[list[int], Any]
-"""The sums of one batch: ints on the host, and a tensor of halves if lengths are on a device."""
+"""Sums of one batch: ints on the host, and a tensor of 32-bit halves if lengths are on a device."""
 
 
 Sets = Mapping[str, Sequence[tuple[str, Sequence[str], int]]]
-"""The streams of each index set: name, axes, and the length of a stream that is left out."""
+"""Index set -> its streams: name, axes, and the default length of an omitted stream."""
 Row = tuple[str, str, tuple[str, ...], Sequence[Any]]
 """A stream of a batch: its index set, its name, its axes and its columns."""
 
 
 class Layout:
-    """The rows of a vector of sums, for one estimator: its moments, the tokens of each stream, and the number of faults.
+    """Rows of one estimator's vector of sums: moments, tokens of each stream, and the number of faults.
 
-    ``always`` are the rows of moments that are of padded lengths in any case. ``tokens`` are the streams, their axes and
-    the row that is the sum of their lengths, None if no moment is. No value leaves 64 bits where a length has at most ``bits``.
+    ``always`` are rows of moments that always use padded lengths. ``tokens`` lists each stream with its axes and the row that
+    already sums its lengths (None without one). Lengths of at most ``bits`` bits cannot overflow 64 bits.
     """
 
     def __init__(self, estimator: InterpretedEstimator) -> None:
@@ -49,7 +49,7 @@ class Layout:
         self._divided: tuple[str, ...] | None = None
 
     def by_stream(self, columns: Sequence[Any]) -> Iterator[Row]:
-        """Each stream: its index set, its name, its axes and its columns."""
+        """Group columns by stream: (index set, name, axes, columns) of each."""
         first = 0
         for items, members in self.sets.items():
             for name, axes, _ in members:
@@ -57,7 +57,7 @@ class Layout:
                 first += len(axes) or 1
 
     def rows(self, columns: Sequence[Any], real: Sequence[Any]) -> Mapping[str, list[tuple[int, Any]]]:
-        """For each index set the rows of the vector: their positions, and the column that each row sums."""
+        """Index set -> [(row position, column to sum)], including rows for tokens and faults."""
         found: dict[str, list[tuple[int, Any]]] = {items: [] for items in self.sets}
         for position, (term, items) in enumerate(zip(self.terms(*columns), self.moment_sets, strict=True)):
             found.setdefault(items, []).append((position, term))
@@ -84,18 +84,18 @@ class Layout:
         return found
 
     def _sets_of_rests(self) -> tuple[str, ...]:
-        """The index set of each remainder."""
+        """The index set of each divisibility remainder, cached."""
         if self._divided is None:
             self._divided = sets_of_rests(self.rests, self.sets)
         return self._divided
 
     def alone(self, name: str) -> bool:
-        """Whether a stream alone has the items of its index set, so that a batch may have none of them."""
+        """Whether a stream is the only one in its index set, so that a batch may have no items of it."""
         return any(len(members) == 1 and members[0][0] == name for items, members in self.sets.items() if items != SAMPLES)
 
 
 def plain_sums(terms: Callable[..., Sequence[Any]], axes: Sequence[int]) -> tuple[int | None, ...]:
-    """For each stream of one axis the place of the term that is its lengths themselves, else None."""
+    """For each one-axis stream, the position of the term that equals its lengths; else None."""
     columns = [[2**20 + 64 * place + axis for axis in range(count or 1)] for place, count in enumerate(axes)]
     found = terms(*(length for column in columns for length in column))
     places = {id(term): place for place, term in reversed(list(enumerate(found)))}
@@ -103,9 +103,9 @@ def plain_sums(terms: Callable[..., Sequence[Any]], axes: Sequence[int]) -> tupl
 
 
 def with_rows(real: Vector, padded: Vector, rows: Sequence[int], places: Callable[..., Any]) -> Vector:
-    """The vector of real lengths, with ``rows`` of that of padded ones; ``places`` makes a tensor of positions."""
+    """``real`` with ``rows`` taken from ``padded``; ``places`` converts positions to a tensor."""
     host = [padded[0][place] if place in rows else value for place, value in enumerate(real[0])]
-    if padded[1] is None:  # if a length is on a device, so is the vector of padded ones
+    if padded[1] is None:  # no length is on a device
         return host, None
     index = places("padded", tuple(rows), padded[1].device)
     kept = padded[1] * 0 if real[1] is None else real[1]
@@ -113,7 +113,7 @@ def with_rows(real: Vector, padded: Vector, rows: Sequence[int], places: Callabl
 
 
 def sets_of_rests(rests: Callable[..., Sequence[Any]], sets: Sets) -> tuple[str, ...]:
-    """The index set of each remainder: the one whose columns it follows, which evaluating it on tensors shows."""
+    """The index set of each remainder, found by evaluating it with tensors for one set at a time."""
     import torch
 
     owners = [items for items, members in sets.items() for _, axes, _ in members for _ in axes or ("",)]
@@ -123,7 +123,7 @@ def sets_of_rests(rests: Callable[..., Sequence[Any]], sets: Sets) -> tuple[str,
 
 
 def nothing(*columns: Any) -> tuple[Any, ...]:
-    """No lengths inside of a model."""
+    """Stand-in for a model without inner lengths: returns ()."""
     return ()
 
 
@@ -133,7 +133,7 @@ def clipped(column: Any, most: int) -> Any:
 
 
 def listed(column: Any, count: int, mark: Any) -> list[int]:
-    """A column as a list of ints, without the padding items."""
+    """A column as a list of ints, without items that ``mark`` excludes as padding."""
     if isinstance(column, int):
         column = [column] * count
     found = column.tolist() if hasattr(column, "tolist") else [int(value) for value in column]
@@ -153,10 +153,10 @@ def first_below(one: Any, two: Any) -> int | None:
 
 
 def check_padding(real: Iterable[Row], padded: Iterable[Row]) -> None:
-    """Refuse padded lengths on the host that are below the real ones.
+    """Refuse padded lengths on the host that are below the real lengths.
 
     Raises:
-        LengthError: one of them is.
+        LengthError: names the first item that is padded to less than its length.
     """
     for (_, name, _, ones), (_, _, _, twos) in zip(real, padded, strict=True):
         for one, two in zip(ones, twos, strict=True):
@@ -166,7 +166,7 @@ def check_padding(real: Iterable[Row], padded: Iterable[Row]) -> None:
 
 
 def entries_of(columns: Sequence[Any], axes: Sequence[str], count: int, mark: Any) -> Any:
-    """A stream's columns on the host as an estimator takes them, without fillers: an array if they are arrays, or a list."""
+    """Convert a stream's host columns to an estimator's input (array or list), without padding items."""
     if axes and all(hasattr(column, "dtype") for column in columns):
         kept = columns if mark is None else [column[host_array(mark) != 0] for column in columns]
         return kept[0] if len(axes) == 1 else rows_of(kept)
@@ -175,14 +175,14 @@ def entries_of(columns: Sequence[Any], axes: Sequence[str], count: int, mark: An
 
 
 def rows_of(columns: Sequence[Any]) -> Any:
-    """Columns on the host as an array of one row per item."""
+    """Stack columns into a NumPy array of shape (items, axes)."""
     import numpy
 
     return numpy.stack([numpy.asarray(column) for column in columns], -1)
 
 
 def tokens(entries: Any, axes: Sequence[str]) -> int:
-    """The tokens of a stream on the host, as an estimator takes it: the sum of its lengths, or of their products."""
+    """The number of tokens of a stream: the sum of its lengths, or of their products over several axes."""
     if not axes:
         return 0
     found = entries.tolist() if hasattr(entries, "tolist") else entries

@@ -1,17 +1,18 @@
-"""Model FLOPs utilisation of a training loop: the FLOPs that the model needed, over those the devices could have done.
+"""Model FLOPs utilisation (MFU) of a training loop: model FLOPs over peak FLOPs of the devices.
 
     meter = MFUMeter.of_config(model.config, devices=world_size, dtype="bf16", group=data_parallel_group)
     for batch in micro_batches:
         meter.add(text=of_mask(batch["attention_mask"]))
     log(meter.step())                                   # {"mfu": 0.41, "tflops_per_device": 405.7, ...}
 
-MFU counts the model's own work on real tokens, forward and backward. HFU counts what was executed, so recomputation and padding
-too. Numerator and denominator belong to the same window, from one ``step`` to the next. With ``scope="global"`` the numerator
-covers the whole data-parallel group, and ``devices`` are all accelerators that share its work, including tensor, pipeline and
-context ranks. With ``scope="rank"`` it covers the batches of this process, and ``devices`` are those that share them.
+MFU counts the model's own work on real tokens, forward and backward. HFU counts all executed work, including recomputation and
+padding. Numerator and denominator belong to the same window, from one ``step`` to the next. With ``scope="global"`` the
+numerator covers the whole data-parallel group, and ``devices`` are all accelerators that share its work, including tensor,
+pipeline and context ranks. With ``scope="rank"`` it covers the batches of this process, and ``devices`` are those that share
+them.
 
 A meter never stops a job. If it does not know the model, the batch or the device's peak, it warns once with the reason and
-omits the keys. A process that knows less than the others takes part in their one ``all_reduce`` a step all the same.
+omits the keys. A process without an estimator still joins the one ``all_reduce`` per step.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class MFUMeter(Counts):
     """Measures MFU, HFU, achieved TFLOP/s per device, cumulative FLOPs and tokens per second.
 
     Args:
-        estimators: One estimator, or one per phase of a step; it may be awaited, with a ``poll`` that returns it later.
+        estimators: One estimator, or one per phase of a step; an object whose ``poll`` returns it later is accepted.
         devices: The accelerators that share the work of ``scope``.
         scope: ``global`` for the whole data-parallel group, ``rank`` for this process.
         group: The data-parallel process group; None for all processes.
@@ -50,16 +51,15 @@ class MFUMeter(Counts):
         device_name: The name of the device; by default as the first accelerator reports it.
         keys: The preset of logged keys (``symflops.training.meter.keys.PRESETS``).
         hidden: Phases that are timed and counted but not logged.
-        log_every: Prints a line through ``log`` every so many steps, on the first process of the job: the rates since the last
-            line. 0 for never.
+        log_every: Number of steps between two lines of rates, which the first process prints through ``log``. 0 for no lines.
         log: Prints one line.
         clock: Returns seconds.
         device: Where tensors of lengths are summed; by default on their own device.
-        reason: Why there is no estimator, for the warning.
+        reason: The reason for a missing estimator, for the warning.
 
     Raises:
-        ValueError: an unknown preset or scope, fewer than one device, a ``log_every`` that is no number, or a peak that is not
-            a positive rate.
+        ValueError: an unknown preset or scope, fewer than one device, a ``log_every`` that is not a number, or a peak that is
+            not a positive rate.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class MFUMeter(Counts):
         spec: str | None = None,
         **options: Unpack[MeterOptions],
     ) -> MFUMeter:
-        """A meter for the model of a config; without MFU, and with a warning, if the model is unknown or the config wrong.
+        """A meter for a config; if the model is unknown or the config invalid, it warns and logs no MFU.
 
         Args:
             config: A mapping, a path to a config.json, or a config object.
@@ -122,13 +122,13 @@ class MFUMeter(Counts):
         check: str = "raise",
         **options: Unpack[MeterOptions],
     ) -> MFUMeter:
-        """A meter for the model that the loop trains, bare or wrapped; without MFU, and with a warning, if it is unknown.
+        """A meter for a live model, bare or wrapped; if the model is unknown, it warns and logs no MFU.
 
-        Every parameter is compared with the spec's. A program that is not stored is derived by another process; until it is
-        there, batches are counted and no MFU is logged.
+        Every parameter is checked against the spec. If no stored program fits, another process derives one; until it is ready,
+        batches are counted and no MFU is logged.
 
         ``module``, ``convention``, ``spec`` and ``check`` are those of :func:`symflops.of_model`, ``options`` those of the
-        constructor. ``regimes`` is a training regime, or one per phase; ``live`` reads it off the module.
+        constructor. ``regimes`` is a training regime, or one per phase; ``live`` detects it from the module.
         """
         named = {"": regimes} if isinstance(regimes, str) else regimes
         try:
@@ -142,7 +142,7 @@ class MFUMeter(Counts):
         return meter
 
     def describe(self, **streams: Any) -> str:
-        """The quantities, the formula and the source of the peak, as text; with a batch also its numbers."""
+        """Describe the model, the formula and the source of the peak in text; with a batch also its FLOPs."""
         try:
             return description(self, streams)
         except Exception as error:
@@ -153,12 +153,12 @@ class MFUMeter(Counts):
         self._start = self._now()
 
     def _now(self) -> float:
-        """The clock, without the time that it was paused."""
+        """The clock in seconds, without paused time."""
         return (self._stopped if self._pauses else self.clock()) - self._idle
 
     @contextmanager
     def paused(self) -> Iterator[MFUMeter]:
-        """Leave out the time of what is no training, as evaluation between two steps."""
+        """Exclude the time spent inside, for example evaluation between two steps."""
         self.pause()
         try:
             yield self
@@ -166,20 +166,20 @@ class MFUMeter(Counts):
             self.resume()
 
     def pause(self) -> None:
-        """Stop the clock, until as many calls of ``resume``."""
+        """Stop the clock until ``resume`` is called as often as ``pause``."""
         if not self._pauses:
             self._stopped = self.clock()
         self._pauses += 1
 
     def resume(self) -> None:
-        """Let the clock go on."""
+        """Undo one ``pause``; the last one restarts the clock."""
         if self._pauses == 1:
             self._idle += self.clock() - self._stopped
         self._pauses = max(self._pauses - 1, 0)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[MFUMeter]:
-        """Time a phase and count the batches added inside; on a device, leave it after a synchronisation."""
+        """Time a phase and assign batches added inside to it; synchronise the device before leaving."""
         before, begun = self._current, self._now()
         self._current = name
         try:
@@ -197,12 +197,12 @@ class MFUMeter(Counts):
     def step(self, seconds: float | None = None, steps: int = 1) -> dict[str, float]:
         """End the window: sum over the group, read once, and return the values to log by key.
 
-        Every process of the group must call this. The line that is printed every ``log_every`` steps has the rates of all
-        windows since the last line. A window without a positive, finite number of seconds has no rates.
+        Every process of the group must call this. Every ``log_every`` steps it prints the rates of all windows since the last
+        line. A window without a positive, finite number of seconds has no rates.
 
         Args:
             seconds: The window's wall time, by default that since the last step.
-            steps: The training steps that the window has.
+            steps: The number of training steps in the window.
         """
         now = self._now()
         window, self._start = seconds_of(now - self._start if seconds is None else seconds), now
@@ -215,7 +215,7 @@ class MFUMeter(Counts):
             ran.append((phase, self._guarded(self._window, phase, phase.seconds if phase.timed else window, steps)))
             phase.seconds, phase.held, phase.partial = 0.0, None, False
         known = [(phase, mine) for phase, mine in ran if phase.surfaced and mine is not None]
-        idle = not any(mine.model for _, mine in known)  # if others ran, the time of this window is theirs
+        idle = not any(mine.model for _, mine in known)  # if another phase ran, this window's time belongs to it
         for phase, mine in known:
             phase.interval += mine if mine.model or idle else Window()
             found.update(metrics(self.keys, phase.name, self._guarded(self._values, mine) or {}))
@@ -224,7 +224,7 @@ class MFUMeter(Counts):
         return found
 
     def _window(self, phase: Phase, seconds: float, steps: int) -> Window | None:
-        """What ran of a phase since the last step; None if it is not known, or for how long."""
+        """FLOPs, tokens and seconds of a phase in this window; None if the sums or the time are unknown."""
         sums = phase.held
         if sums is None or phase.partial:
             return None
@@ -251,7 +251,7 @@ class MFUMeter(Counts):
             self.log(f"step {self.steps}: {'; '.join(lines)}")
 
     def _values(self, ran: Window) -> dict[str, float]:
-        """The quantities of a window; empty if nothing ran."""
+        """Quantities to log (rates, MFU, HFU, cumulative FLOPs) of a window; empty if nothing ran."""
         if not ran.model:
             return {}
         values: dict[str, float] = {"flops": self.flops}
@@ -268,7 +268,7 @@ class MFUMeter(Counts):
         return values
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Continue the counts of a checkpoint; the first window starts now."""
+        """Restore the counts from a checkpoint; the first window starts now."""
         super().load_state_dict(state)
         self.start()
 

@@ -1,6 +1,6 @@
-"""Sums of lengths that lie on a device: kept as they come, and summed in one go when a step is read.
+"""Sums moments of lengths on a device: batches are kept, and summed together when a step is read.
 
-Nothing here waits for a device: no value is read, and nothing is selected by a mask.
+Nothing here synchronises with the device: no value is read, and no mask selects elements.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from symflops.training.meter.layout import Layout, Vector, with_rows
 HALF = 32
 LOW = 2**HALF - 1
 MOST_KEPT = 2**17
-"""Lengths that are kept before they are summed."""
+"""Number of kept lengths that triggers a sum."""
 
 
 class Kept(NamedTuple):
-    """One micro-batch: its columns (ints and tensors), padded ones that differ, marks of fillers and counts per index set."""
+    """One micro-batch: real columns, padded columns if different, padding masks and counts per index set."""
 
     real: tuple[Any, ...]
     padded: tuple[Any, ...] | None
@@ -26,7 +26,7 @@ class Kept(NamedTuple):
 
 
 class DeviceSums:
-    """Sums of moments over micro-batches of one estimator, as a tensor of two halves of 32 bits per row and side."""
+    """Sums of one estimator's moments, as an int64 tensor (real and padded, rows, two 32-bit halves)."""
 
     def __init__(self, layout: Layout, device: Any) -> None:
         self.layout, self.device = layout, device
@@ -34,14 +34,14 @@ class DeviceSums:
         self.reset()
 
     def reset(self) -> None:
-        """Start a step."""
+        """Clear all sums and kept batches to start a new step."""
         self.sums: Any = None
         self.host = ([0] * self.layout.width, [0] * self.layout.width)
         self.kept: dict[Any, list[Kept]] = {}
         self.elements = 0
 
     def add(self, batch: Kept, times: int) -> None:
-        """Keep one micro-batch, which runs so many times."""
+        """Keep one micro-batch that runs ``times`` times."""
         columns = (*batch.real, *(batch.padded or ()))
         form = (times, batch.padded is None, tuple(batch.marks.values()) == (None,) * len(batch.marks))
         ints = tuple(column if isinstance(column, int) else None for column in columns)
@@ -52,7 +52,7 @@ class DeviceSums:
             self.fold()
 
     def fold(self) -> None:
-        """Sum what was kept: micro-batches of one form together."""
+        """Sum the kept micro-batches; those with the same structure are concatenated first."""
         for (times, *_), batches in self.kept.items():
             batch = batches[0] if len(batches) == 1 else joined_batches(batches)
             found = [self._vector(batch.real, batch.real, batch)]
@@ -67,7 +67,7 @@ class DeviceSums:
         self.kept, self.elements = {}, 0
 
     def _vector(self, columns: Sequence[Any], real: Sequence[Any], batch: Kept) -> Vector:
-        """The vector of one side: integer rows stay on the host, the others are stacked and summed once per index set."""
+        """Sums of real or padded columns: int rows stay on the host, the rest is summed once per index set."""
         import torch
 
         host, device = [0] * self.layout.width, self.device
@@ -97,7 +97,7 @@ class DeviceSums:
         return self._rows[key]
 
     def _carry(self, side: int, sums: Any) -> None:
-        """Add halves and move the carry of the low half to the high one, so that neither can overflow."""
+        """Add sums and carry from the low to the high half, so that neither can overflow."""
         import torch
 
         if self.sums is None:
@@ -108,13 +108,13 @@ class DeviceSums:
         mine[:, 0] &= LOW
 
     def absorb(self, sums: Any) -> None:
-        """Add the sums of others, both sides."""
+        """Add the sums of another accumulator, real and padded."""
         for side in (0, 1):
             self._carry(side, sums[side])
 
 
 def joined_batches(batches: Sequence[Kept]) -> Kept:
-    """Micro-batches of one form as one: ints as they are, tensors one after the other."""
+    """Concatenate micro-batches of the same structure; int columns stay ints."""
     import torch
 
     def joined(columns: Sequence[Any]) -> Any:

@@ -1,7 +1,7 @@
-"""The reader of packs: rows of several sub-sequences, told by the boundaries that attention kernels take.
+"""Reads packs: rows of several sub-sequences, separated by attention's ``cu_seqlens``.
 
-Squares of lengths are those between the boundaries without padding, and linears are of all tokens of a pack, filled or not. A
-pack without a sub-sequence is one sequence. These are the rules of Megatron-Bridge's ``accumulate_flops_metadata``.
+Squares of lengths use the boundaries without padding; linear work covers all tokens of a pack, padding included. A pack without
+a sub-sequence is one sequence. Megatron-Bridge's ``accumulate_flops_metadata`` has the same rules.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ OF_KEYS = {"cu_seqlens_q": "cu_seqlens_kv", "cu_seq_lens_q": "cu_seq_lens_k"}
 
 
 def packed(batch: Mapping[str, Any], tokens: Any = None) -> Lengths:
-    """The sub-sequences of a packed batch.
+    """Lengths of the sub-sequences in a packed batch.
 
     Args:
-        batch: ``cu_seqlens`` and what it may hold beside: ``cu_seqlens_unpadded``, and for each the number of boundaries that
-            count, on the host, as ``cu_seqlens_argmin`` and ``cu_seqlens_unpadded_argmin``; or ``cu_seqlens_q`` and
+        batch: ``cu_seqlens``, optionally with ``cu_seqlens_unpadded``, and for each the number of valid boundaries, on the
+            host, as ``cu_seqlens_argmin`` and ``cu_seqlens_unpadded_argmin``; or ``cu_seqlens_q`` and
             ``cu_seqlens_q_padded``; or ``cu_seq_lens_q``.
-        tokens: The length of the pack, or its token ids; by default ``input_ids`` or ``tokens`` of the batch. What lies beyond
-            the last boundary is padding of the last sub-sequence.
+        tokens: The length of the pack, or its token ids; by default ``input_ids`` or ``tokens`` of the batch. Tokens beyond
+            the last boundary are padding of the last sub-sequence.
 
     Raises:
-        LengthError: there are no boundaries, or they are not those of the tokens.
+        LengthError: the batch has no boundaries, or they do not fit the tokens.
     """
     found = pack_of(batch, tokens)
     if found is None:
@@ -41,10 +41,10 @@ def packed(batch: Mapping[str, Any], tokens: Any = None) -> Lengths:
 
 
 def pack_of(batch: Mapping[str, Any], tokens: Any = None) -> Lengths | None:
-    """The sub-sequences of a batch, as :func:`packed`; None without boundaries.
+    """Lengths of the sub-sequences of a batch, as :func:`packed`; None if it has no boundaries.
 
     Raises:
-        LengthError: the boundaries are not those of the tokens.
+        LengthError: the boundaries do not fit the tokens.
     """
     inner, outer = (next((key for key in keys if entry(batch, key) is not None), None) for keys in (INNER, OUTER))
     if inner is None and outer is None:
@@ -67,13 +67,13 @@ def entry(batch: Mapping[str, Any], key: str) -> Any:
 
 
 def _differ(one: Any, other: Any) -> bool:
-    """Whether boundaries on the host are others."""
+    """Whether two sets of boundaries differ; False if either is on a device."""
     rows = [host_array(rows_of(given)) for given in (one, other)]
     return not any(hasattr(row, "unsqueeze") for row in rows) and rows[0].tolist() != rows[1].tolist()
 
 
 def _boundaries(batch: Mapping[str, Any], key: str) -> Any:
-    """The boundaries under ``key``, one row per pack: those that count, if the batch says how many."""
+    """The boundaries under ``key``, one row per pack, cut to ``<key>_argmin`` entries if the batch has it."""
     rows, least = rows_of(batch[key]), entry(batch, f"{key}_argmin")
     if least is None:
         return rows
@@ -84,10 +84,10 @@ def _boundaries(batch: Mapping[str, Any], key: str) -> Any:
 
 
 def _shape(tokens: Any) -> Sequence[int] | None:
-    """The shape of token ids, or of packs that have so many tokens each; None if it is not known.
+    """The shape of token ids, or ``(n,)`` for a number of tokens per pack; None if ``tokens`` is None.
 
     Raises:
-        LengthError: it is neither.
+        LengthError: ``tokens`` is neither.
     """
     if tokens is None:
         return None
@@ -103,10 +103,10 @@ def _shape(tokens: Any) -> Sequence[int] | None:
 
 
 def _filled(inner: Any, outer: Any, tokens: Sequence[int] | None) -> Lengths:
-    """The sub-sequences between ``inner`` boundaries, padded to ``outer`` ones and to ``tokens``, the shape of the token ids.
+    """Lengths between ``inner`` boundaries, padded to ``outer`` ones and to token ids of shape ``tokens``.
 
     Raises:
-        LengthError: there is no sub-sequence and no number of tokens, or the boundaries are of other packs.
+        LengthError: no sub-sequence and no number of tokens is given, or the boundaries belong to other packs.
     """
     real, mark = steps(inner)
     count, length = (len(real), None) if tokens is None else tokens[:2] if len(tokens) > 1 else (len(real), *tokens)

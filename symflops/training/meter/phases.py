@@ -1,4 +1,4 @@
-"""The phases of a meter: each with its estimator and its sums, or with the batches that wait for an estimator."""
+"""Phases of a meter: an estimator with its sums, or batches that wait for an estimator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from symflops.training.meter.types import Sums, Window
 
 
 class Waiting:
-    """Batches that are priced when their estimator arrives; those of closed windows enter the cumulative counts alone."""
+    """Queue of batches until their estimator arrives; closed windows only enter cumulative counts."""
 
     implied: tuple[str, ...] = ()
 
@@ -27,26 +27,27 @@ class Waiting:
         self.faults = 0
 
     def add(self, times: int = 1, **streams: Any) -> None:
-        """Keep one micro-batch: a copy, because a loop may write the next lengths into the same buffers."""
+        """Queue a copy of one micro-batch; a copy, because a loop may reuse its buffers for the next lengths."""
         self.window.append((times, deepcopy(streams)))
 
     def spoil(self) -> None:
-        """Count a batch that could not be read."""
+        """Record a batch that could not be read."""
         self.faults += 1
 
     def close(self) -> None:
-        """End a window without a price."""
+        """End a window that has no estimator yet: its batches count later."""
         self.earlier += self.window
         self.window, self.faults = [], 0
 
 
 @dataclass(slots=True)
 class Phase:
-    """One kind of run within a step: its estimator, whether it is logged, its sums and its time.
+    """One phase of a step (for example actor or reference): its estimator, sums, time and log state.
 
-    While the estimator is ``awaited``, ``estimator`` reads batches in its place, and the sums are ``Waiting``. ``before`` has
-    the sums of windows in which not every process had it. ``held`` are the sums of this window that the group has added up;
-    if some are lost, the window is ``partial`` and has no rate. ``interval`` is what ran since the last printed line.
+    While the estimator is ``awaited``, ``estimator`` only reads batches, and ``sums`` is a :class:`Waiting` queue. ``before``
+    has the sums of windows in which some process lacked an estimator. ``held`` are this window's sums, already reduced over the
+    group; if some are lost, the window is ``partial`` and has no rate. ``interval`` accumulates windows since the last printed
+    line. ``surfaced`` phases are logged.
     """
 
     name: str
@@ -65,20 +66,20 @@ class Phase:
 
     @classmethod
     def of(cls, name: str, estimator: Any, surfaced: bool, device: Any) -> Phase:
-        """A phase with an estimator, or with one that is awaited (an object with ``poll`` and ``estimator``)."""
+        """A phase for an estimator, or for an awaited one (an object with ``poll`` and ``estimator``)."""
         if hasattr(estimator, "poll"):
             return cls(name, estimator.estimator, surfaced, Waiting(), awaited=estimator, device=device)
         sums = Accumulator(estimator, device)
         return cls(name, estimator, surfaced, sums, device=device, before=like(sums))
 
     def flops(self, sums: Sums) -> tuple[int, int]:
-        """The FLOPs of the model, and those that were executed: on padded lengths, with recomputation."""
+        """(model FLOPs, executed FLOPs); executed FLOPs include padding and recomputation."""
         total, again = (self.estimator.coefficients[kind] for kind in ("total", "recomputed"))
         found = sums.flops(total, self.estimator.padded), sums.flops(total, True) + sums.flops(again, True)
         return in_flops(self.estimator, found[0]), in_flops(self.estimator, found[1])
 
     def receive(self, estimator: InterpretedEstimator) -> None:
-        """Take the estimator that was awaited, and sum up what ran before."""
+        """Install the awaited estimator and sum the queued batches."""
         waiting: Waiting = self.sums
         self.estimator, self.awaited = estimator, None
         self.sums = Accumulator(estimator, self.device)
@@ -87,13 +88,13 @@ class Phase:
             for times, streams in batches:
                 try:
                     sums.add(times=times, **streams)
-                except Exception:  # as a batch that cannot be read: this window has no MFU
+                except Exception:  # an unreadable batch: this window has no MFU
                     sums.spoil()
         for _ in range(waiting.faults):
             self.sums.spoil()
 
     def wait(self) -> None:
-        """End a window in which not every process has its estimator: its FLOPs count later, and it has no rate."""
+        """End a window while some process lacks an estimator: its FLOPs count later, and it has no rate."""
         self.partial = True
         if self.awaited is None:
             self.before.absorb(self.sums)
@@ -101,14 +102,14 @@ class Phase:
             self.sums.close()
 
     def drop(self) -> None:
-        """Start anew, on the device and on the host."""
+        """Clear the sums of this window and of earlier ones."""
         self.sums.reset()
         self.before.reset()
 
     def lacking(self) -> list[str]:
-        """The streams that the config implies, of items of their own, and that no batch had so far."""
+        """Streams implied by the config, alone in their index set, that no batch has had; reported once."""
         found = [] if self.awaited else [name for name in self.sums.implied if name not in self.given and self.sums.alone(name)]
-        self.given.update(found)  # said once
+        self.given.update(found)  # report each once
         return found
 
 
@@ -122,7 +123,7 @@ def like(sums: Accumulator) -> Accumulator:
 def estimators_of_config(
     config: Any, regimes: Mapping[str, str], convention: str, spec: str | None
 ) -> dict[str, InterpretedEstimator]:
-    """The estimator of a config per phase.
+    """Phase -> estimator, for a config and a regime per phase.
 
     Raises:
         SymflopsError: the model is unknown, or the config does not fit.
@@ -138,7 +139,7 @@ def estimators_of_config(
 
 
 def seconds_of(given: Any) -> float:
-    """A finite number of seconds, 0 or more; NaN for anything else."""
+    """``given`` as a finite, non-negative float; NaN for anything else."""
     try:
         found = math.nan if isinstance(given, (str, bytes, bool)) else float(given)
     except (TypeError, ValueError, ArithmeticError, RuntimeError):
@@ -147,10 +148,10 @@ def seconds_of(given: Any) -> float:
 
 
 def check_options(keys: str, scope: str, devices: int, log_every: Any) -> None:
-    """Refuse options of a meter that have no meaning.
+    """Refuse invalid options of a meter.
 
     Raises:
-        ValueError: an unknown preset or scope, fewer than one device, or steps between lines that are no number.
+        ValueError: an unknown preset or scope, fewer than one device, or a ``log_every`` that is not a number.
     """
     if keys not in PRESETS:
         raise ValueError(f"no preset of keys '{keys}'; there are {', '.join(PRESETS)}")

@@ -1,4 +1,4 @@
-"""The processes of a training job: torch.distributed, and sums over a group."""
+"""Access to torch.distributed: the current process's rank, and sums over a group."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def distributed_of() -> Any:
 
 
 def is_zero() -> bool:
-    """Whether this process is the first of the job, or not one of several."""
+    """Whether this process has rank 0, or runs alone."""
     distributed = distributed_of()
     return os.environ.get("RANK", "0") == "0" if distributed is None else int(distributed.get_rank()) == 0
 
 
 def reduced(distributed: Any, vector: Any, group: Any) -> Any:
-    """The vector summed over a group, on a device that the group's backend supports."""
+    """Sum ``vector`` over a group by ``all_reduce``, on a device that the group's backend supports."""
     if distributed.get_world_size(group) == 1:
         return vector
     supported = str(distributed.get_backend_config(group))  # "cuda:nccl", "cpu:gloo,cuda:nccl"

@@ -1,8 +1,8 @@
-"""One ``all_reduce`` a step: the sums of all phases of all processes, in a vector that is equally long on every process.
+"""Reduces the sums of all phases with one ``all_reduce`` per step, in a vector of fixed length.
 
-Processes may differ in what they know: one has no estimator, one still waits for it, one has that of another model. Each takes
-part all the same, so no collective is ever out of step. The head of the vector says how many processes there are of each kind;
-sums are used if all that have an estimator count the same, which a digest of the layout shows.
+Processes may differ: one has no estimator, one still waits for it, one has that of another model. Every process joins the
+collective anyway, so ranks never get out of step. The head of the vector counts the processes of each kind. Sums are used if
+all estimators count the same, which a digest of the layout verifies.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from symflops.training.meter.processes import distributed_of, reduced
 from symflops.training.meter.types import Sums
 
 SLOTS = 4096
-"""The length of the vector: 32 kB, which costs what one integer costs."""
+"""The length of the vector: 32 kB, as fast to reduce as one integer."""
 BUCKETS, BITS = 64, 20
 READY, WAITING, UNREAD, DIGESTS, FIRST = 0, 1, 2, 3, 7
 HEAD = FIRST + BUCKETS
@@ -28,10 +28,10 @@ Found = dict[str, tuple[Sums, Sums]]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the processes of a group know: how many have an estimator, and how many of these count what this one counts.
+    """State of a group: ``ready`` processes have an estimator, ``alike`` have that of this process.
 
-    ``waiting`` processes derive theirs; ``unread`` are the batches of those that have none. ``problem`` is why this process
-    could not take part with its sums.
+    ``waiting`` processes still derive theirs. ``unread`` counts batches of processes without an estimator. ``problem`` is the
+    reason why this process could not contribute its sums.
     """
 
     ready: int
@@ -42,17 +42,17 @@ class State:
 
     @property
     def agreed(self) -> bool:
-        """Whether all estimators are there and the same."""
+        """Whether all estimators are ready and equal, and no batch is unread."""
         return bool(self.ready) and not self.waiting and not self.unread and self.alike == self.ready
 
 
 def sums_of_all(phases: Mapping[str, Phase], unread: int, group: Any, together: bool) -> tuple[State, Found]:
-    """The state of the group, and per phase the sums since the last read and those of windows without an estimator.
+    """Reduce over the group: (state, {phase: (sums of this window, sums of unpriced earlier windows)}).
 
-    Every process of the group must call it. If ``together`` is false, or without torch.distributed, the group is this process.
+    Every process of the group must call this. If ``together`` is false, or without torch.distributed, only this process counts.
 
     Raises:
-        RuntimeError: the collective fails, because a process has died or does not come in time.
+        RuntimeError: the collective fails, because a process has died or timed out.
     """
     distributed = distributed_of() if together else None
     if distributed is None or distributed.get_world_size(group) <= 1:
@@ -66,7 +66,7 @@ def sums_of_all(phases: Mapping[str, Phase], unread: int, group: Any, together: 
 
 
 def alone(phases: Mapping[str, Phase], unread: int) -> tuple[State, Found]:
-    """The state and the sums of a process that is its own group."""
+    """State and sums of a single process, without a collective."""
     if any(phase.awaited is not None for phase in phases.values()):
         return State(0, 1, unread), {}
     found = {name: (phase.sums.read(reduce=False), phase.before.read(reduce=False)) for name, phase in phases.items()}
@@ -74,7 +74,7 @@ def alone(phases: Mapping[str, Phase], unread: int) -> tuple[State, Found]:
 
 
 def packed(phases: Mapping[str, Phase], unread: int) -> tuple[Any, str]:
-    """The vector of this process; one that says so, and the reason, if it cannot be made."""
+    """(vector, problem) of this process; on an error the vector only reports an unread batch."""
     import torch
 
     vector, problem = torch.zeros(SLOTS, dtype=torch.int64), ""
@@ -100,15 +100,15 @@ def packed(phases: Mapping[str, Phase], unread: int) -> tuple[Any, str]:
 
 
 def state_of(numbers: list[int], own: tuple[int, int]) -> State:
-    """What the head of a summed vector says; ``own`` are the digests of this process."""
+    """Decode the head of the reduced vector; ``own`` are the digests of this process."""
     ready, one, ones, two, twos = numbers[READY], *numbers[DIGESTS:FIRST]
-    same = one * one == ready * ones and two * two == ready * twos  # no variance: all are equal
+    same = one * one == ready * ones and two * two == ready * twos  # zero variance: all digests are equal
     alike = ready if same else min(numbers[FIRST + own[0] % BUCKETS], ready - 1)
     return State(ready, numbers[WAITING], numbers[UNREAD], alike)
 
 
 def unpacked(phases: Mapping[str, Phase], numbers: list[int]) -> dict[str, tuple[Sums, Sums]]:
-    """The sums of each phase in a summed vector."""
+    """Decode the reduced vector: phase -> (sums of this window, sums of earlier windows)."""
     found, first = {}, HEAD
     for name, phase in phases.items():
         pair = []
@@ -120,7 +120,7 @@ def unpacked(phases: Mapping[str, Phase], numbers: list[int]) -> dict[str, tuple
 
 
 def digests(phases: Mapping[str, Phase]) -> tuple[int, int]:
-    """Two numbers that differ where processes would not count the same: other moments, streams or FLOPs per moment."""
+    """Two 20-bit hashes of moments, streams and FLOPs per moment, to compare estimators between processes."""
     rows = []
     for name, phase in phases.items():
         one = phase.estimator

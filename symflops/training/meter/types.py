@@ -1,4 +1,4 @@
-"""The options of meters, and the sums of a step."""
+"""Option types of meters and estimators, and the sums and rates of a step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Required, TypedDict
 
 
 class DefaultOptions(TypedDict, total=False):
-    """The options of :class:`symflops.MFUMeter` that have a default."""
+    """Options of :class:`symflops.MFUMeter` with a default."""
 
     scope: str
     group: Any
@@ -34,7 +34,7 @@ class MeterOptions(DefaultOptions, total=False):
 
 
 class ConfigOptions(DefaultOptions, total=False):
-    """The options of :meth:`symflops.MFUMeter.of_config` beside the config and the devices."""
+    """Options of :meth:`symflops.MFUMeter.of_config`, without config and devices."""
 
     regimes: str | Mapping[str, str]
     convention: str
@@ -42,7 +42,7 @@ class ConfigOptions(DefaultOptions, total=False):
 
 
 class ModelOptions(ConfigOptions, total=False):
-    """The options of :meth:`symflops.MFUMeter.of_model` beside the module and the devices."""
+    """Options of :meth:`symflops.MFUMeter.of_model`, without module and devices."""
 
     check: str
 
@@ -56,7 +56,7 @@ class BatchOptions(TypedDict, total=False):
 
 
 class EstimatorOptions(TypedDict, total=False):
-    """The options of an estimator for VeRL-Omni."""
+    """Options of :class:`symflops.training.frameworks.verl_omni.DiffusionFlops`."""
 
     convention: str
     latents: str
@@ -66,7 +66,7 @@ class EstimatorOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """The sums of a step: moments of real and of padded lengths, tokens of each stream, and the number of faulty lengths."""
+    """Sums of one step: moments of real and of padded lengths, tokens per stream, and faulty lengths."""
 
     real: tuple[int, ...]
     padded: tuple[int, ...]
@@ -74,16 +74,16 @@ class Sums:
     faults: int
 
     def __add__(self, other: Sums) -> Sums:
-        """The sums of both."""
+        """Elementwise sum."""
         pairs = ((self.real, other.real), (self.padded, other.padded), (self.tokens, other.tokens))
         real, padded, tokens = (tuple(map(add, one, two)) for one, two in pairs)
         return Sums(real, padded, tokens, self.faults + other.faults)
 
     def flops(self, coefficients: Sequence[int], padded: bool = False) -> int:
-        """The dot product with FLOPs per moment.
+        """FLOPs: the dot product of the moments with ``coefficients`` (FLOPs per moment).
 
         Raises:
-            ValueError: it is negative.
+            ValueError: the total is negative.
         """
         found = int(sum(c * value for c, value in zip(coefficients, self.padded if padded else self.real, strict=True)))
         if found < 0:
@@ -93,7 +93,7 @@ class Sums:
 
 @dataclass(slots=True)
 class Window:
-    """FLOPs of the model, executed FLOPs and tokens over the ``seconds`` of some steps."""
+    """Model FLOPs, executed FLOPs, tokens and seconds over a number of steps."""
 
     model: int = 0
     executed: int = 0
@@ -102,6 +102,6 @@ class Window:
     steps: int = 0
 
     def __add__(self, other: Window) -> Window:
-        """Both windows as one."""
+        """The two windows merged into one."""
         model, executed, tokens = self.model + other.model, self.executed + other.executed, self.tokens + other.tokens
         return Window(model, executed, tokens, self.seconds + other.seconds, self.steps + other.steps)

@@ -22,7 +22,7 @@ QUOTED = re.compile(r"['\"]([^'\"]+)['\"]")
 
 @dataclass(frozen=True, slots=True)
 class ConfigField:
-    """A field of a config: its path (dots lead into parts), and the text of its annotation."""
+    """Field of a config: its dotted path, and the text of its annotation."""
 
     path: str
     annotation: str = ""
@@ -43,7 +43,7 @@ class ConfigField:
 
 
 def fields_of(kind: Any) -> list[ConfigField]:
-    """The fields of a model class: of its config class with the parts of that, else of its constructor."""
+    """Fields of a model class: from its config class, nested ones included, else its constructor."""
     config_class = config_class_of(kind)
     return list(_of_config(config_class, "") if dataclasses.is_dataclass(config_class) else _of_signature(config_class or kind))
 
@@ -68,14 +68,14 @@ def _of_config(kind: Any, prefix: str) -> Iterator[ConfigField]:
 
 
 def configs_of(kind: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """A config class and those of its parts, each with its place in the config: empty, or a path that ends with a dot."""
+    """Yield a config class and its nested ones, each with its path prefix (empty, or ending with a dot)."""
     yield place, kind
     for name, part in inner_configs(kind).items():
         yield from configs_of(part, f"{place}{name}.")
 
 
 def inner_configs(kind: Any) -> dict[str, Any]:
-    """The config classes of the parts of a config class, by field."""
+    """Map the fields of a config class that hold nested configs to their classes."""
     if not hasattr(kind, "to_dict"):
         return {name: part for name, part in parts_of(kind) if dataclasses.is_dataclass(part)}
     found = {name: _part(kind, part, name) for name, part in (getattr(kind, "sub_configs", None) or {}).items()}
@@ -89,21 +89,21 @@ def is_of_model(module: str) -> bool:
 
 
 def setters_of(kind: Any) -> list[str]:
-    """The properties by which a config class sets other fields."""
+    """Names of the public properties of a config class that have a setter, and so set other fields."""
     own = [base for base in kind.__mro__ if is_of_model(base.__module__)]
     found = [name for base in own for name, item in vars(base).items() if getattr(item, "fset", None)]
     return [name for name in dict.fromkeys(found) if name[:1] != "_"]
 
 
 def settable(kind: Any) -> list[ConfigField]:
-    """Properties of a config class, and of those of its parts, that set other fields."""
+    """Properties with a setter of a model's config class and of its nested configs, as fields."""
     config = getattr(kind, "config_class", None)
     places = configs_of(config) if hasattr(config, "to_dict") else ()
     return [ConfigField(f"{place}{name}") for place, own in places for name in setters_of(own)]
 
 
 def undeclared(kind: Any, config: Mapping[str, Any], known: set[str]) -> Iterator[ConfigField]:
-    """The fields of a config that a user's own class does not declare, and those of inner configs that are null."""
+    """Yield entries of ``config`` that a user's config class does not declare, and null inner configs."""
     own = config_class_of(kind)
     for name in () if own is None or hasattr(own, "to_dict") else config:
         inside = any(path.startswith(f"{name}.") for path in known)
@@ -112,7 +112,7 @@ def undeclared(kind: Any, config: Mapping[str, Any], known: set[str]) -> Iterato
 
 
 def _part(kind: Any, part: Any, name: str) -> Any:
-    """The config class of a part; of one that may be of any model, that of the default; None if it has none."""
+    """Class of a nested config; if it may be of any model, the class of the default; None if it has none."""
     found = part if dataclasses.is_dataclass(part) else type(getattr(kind(), name))
     return found if dataclasses.is_dataclass(found) else None
 
@@ -120,7 +120,7 @@ def _part(kind: Any, part: Any, name: str) -> Any:
 def further_fields(
     known: Sequence[ConfigField], configs: Sequence[Mapping[str, Any]], read: Iterable[ConfigField] = ()
 ) -> list[ConfigField]:
-    """What configs may hold beside the declared fields: computed values, and what a spec reads (``read``)."""
+    """Undeclared fields: scalars that classes compute into ``configs``, and fields that a spec reads."""
     named = {item.path.partition(".")[0] for item in known} | ABOUT_FILES
     found = {name: value for config in configs for name, value in config.items() if name[:1] != "_" and name not in named}
     computed = [name for name, value in found.items() if isinstance(value, (bool, int, float, str))]
@@ -129,11 +129,11 @@ def further_fields(
 
 
 ANNOTATIONS = {"number": "int", "rational": "float", "flag": "bool"}
-"""The annotation of a field by the type of the size that a spec reads from it; no list of words is known of others."""
+"""Annotation of a field, by the type of the size that a spec reads from it; other types are not varied."""
 
 
 def read_fields(sizes: Iterable[SizeSpec], aliases: Iterable[str]) -> list[ConfigField]:
-    """The numbers and flags that a spec reads, by their first names, without those of declared fields (``aliases``)."""
+    """Numbers and flags that a spec reads under no declared name (``aliases``), as fields."""
     return [
         ConfigField(size.keys[0], ANNOTATIONS[size.kind])
         for size in sizes

@@ -1,4 +1,4 @@
-"""Census of lengths: runs a spec's real class at short, odd and limiting lengths, and asks the spec about the same batches.
+"""Census of lengths: runs a spec's real class at short, odd and limiting lengths, and estimates the same batches.
 
 A class that fails at a length that the spec answers lacks a condition under ``requires``; a spec that refuses what the class
 runs has one too many.
@@ -22,19 +22,19 @@ from symflops.verify.live import build, reference_of
 from symflops.verify.tensors import arguments_of, filled, needed
 
 LONGEST = {1: 140, 2: 48, 3: 20}
-"""The longest length that is tried along one of as many axes: limits of configs that are larger are left alone."""
+"""Longest length that is tried, by the number of axes of an item; larger limits in configs are not tested."""
 TOKEN = 3
 """The token of every text: neither padding nor a special token of a class's defaults."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One batch at which the class ran, or failed, and the spec answered, or refused.
+    """Outcome of one batch: whether the class fails, and whether the spec refuses it.
 
     Attributes:
         batch: Lengths per stream.
-        failed: The class's error, or nothing; FLOPs that differ are one too: a tensor of one row is repeated to fit another.
-        refused: The spec's message, or nothing.
+        failed: The class's error, or empty. Different FLOPs count as an error: a tensor of one row was broadcast.
+        refused: The spec's message, or empty.
     """
 
     batch: Mapping[str, Any]
@@ -55,7 +55,7 @@ class Tried:
 
 
 class LengthCensus:
-    """The real class of one case, on the CPU: meta tensors look up any position of a table."""
+    """Runs the real class of one case at many lengths, on the CPU; meta tensors accept any index."""
 
     def __init__(self, model: Model, case: LiveCase) -> None:
         self.case = replace(case, device="cpu")
@@ -66,12 +66,12 @@ class LengthCensus:
         self.estimator = InterpretedEstimator(self.program, self.config, regime="forward", convention="torch")
 
     def rows(self) -> Iterator[Tried]:
-        """Every batch of :func:`batches_of`, of the lengths that the config's numbers suggest."""
+        """Yield the outcome of each batch of :func:`batches_of`, at lengths that the config suggests."""
         for batch in batches_of(self.case.batch, lengths_of_interest(self.config)):
             yield self.tried(batch)
 
     def tried(self, batch: Mapping[str, Any]) -> Tried:
-        """One batch, run and estimated."""
+        """Run the class on a batch, estimate the batch with the spec, and return both outcomes."""
         counted, failed = self.run(batch)
         try:
             derived = self.estimator.forward(self.estimator.moments(**batch))
@@ -80,7 +80,7 @@ class LengthCensus:
         return Tried(batch, failed or (f"{counted} FLOPs, and not {derived}" if counted != derived else ""), "")
 
     def run(self, batch: Mapping[str, Any]) -> tuple[int, str]:
-        """The FLOPs of the class on a batch, and the error with which it fails; a copy runs, as some classes change then."""
+        """Run a copy of the model, as some change when run; return forward FLOPs, and the error or empty."""
         further = resized(self.case.arguments, dict(changes_of(self.case.batch, batch)))
         batch = {name: items for name, items in batch.items() if name not in self.optional or any_length(items)}
         try:
@@ -93,25 +93,25 @@ class LengthCensus:
 
 
 def any_length(items: Any) -> bool:
-    """Whether a stream has anything; no images of no tokens are a batch without images."""
+    """Whether some item of a stream has a length above 0; images without tokens count as no images."""
     return not isinstance(items, list) or any(any(item) if isinstance(item, list) else item for item in items)
 
 
 def real_tensor(tensor: Any, _: str) -> Any:
-    """Real values in place of none: tokens, or zeros; one index per sample is 0, as tables of those may be small."""
+    """Fill a tensor without values: token ids with ``TOKEN``; floats, and one index per sample, with 0."""
     token = TOKEN if tensor.dim() > 1 and not tensor.is_floating_point() else 0
     return needed("torch").full(tensor.shape, token, dtype=tensor.dtype)
 
 
 def lengths_of_interest(config: Any) -> list[int]:
-    """0 to 5, and around every number of a config and its double: limits, kernels, windows, sides of images."""
+    """Lengths 0 to 5, and those within 1 of a number of the config (limit, kernel, window) or its double."""
     numbers = {number for number in whole_numbers(config) if 0 < number <= max(LONGEST.values())}
     near = {around + step for number in numbers for around in (number, 2 * number) for step in (-1, 0, 1)}
     return sorted({*range(6), *near})
 
 
 def whole_numbers(value: Any) -> Iterator[int]:
-    """The whole numbers in a config."""
+    """Yield all integers in a config, nested ones included."""
     if isinstance(value, int) and not isinstance(value, bool):
         yield value
     elif isinstance(value, Mapping):
@@ -123,7 +123,7 @@ def whole_numbers(value: Any) -> Iterator[int]:
 
 
 def batches_of(base: Mapping[str, Any], lengths: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """The batch of a case with other lengths: each axis of each stream by itself, and all axes of a stream together."""
+    """Yield variants of a batch: each length along each axis of a stream, and along all axes at once."""
     yield dict(base)
     for length in lengths:
         for name, items in base.items():
@@ -139,12 +139,12 @@ def batches_of(base: Mapping[str, Any], lengths: Iterable[int]) -> Iterator[dict
 
 
 def replaced(item: Any, length: int, axes: Container[int]) -> Any:
-    """An item with another length along some of its axes."""
+    """Set the length of an item along ``axes``; an item with one axis becomes ``length``."""
     return [length if axis in axes else old for axis, old in enumerate(item)] if isinstance(item, list) else length
 
 
 def changes_of(base: Mapping[str, Any], batch: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
-    """The lengths of streams with one axis that another batch replaces, each with its own."""
+    """Yield pairs (old, new) of lengths that differ between two batches, for streams with one axis."""
     for name, items in base.items():
         for one, two in zip(items, batch[name], strict=True) if isinstance(items, list) else ():
             if isinstance(one, int) and one != two:
@@ -152,7 +152,7 @@ def changes_of(base: Mapping[str, Any], batch: Mapping[str, Any]) -> Iterator[tu
 
 
 def resized(value: Any, changes: Mapping[int, int]) -> Any:
-    """Further arguments for other lengths: their shapes, numbers and rows of values that have a base's length."""
+    """Replace old lengths by new ones in further arguments: in shapes, numbers and rows of values."""
     if isinstance(value, Mapping):
         if "value" in value:
             return {**value, "value": [_row(row, changes) for row in value["value"]]}

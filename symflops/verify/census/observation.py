@@ -1,4 +1,4 @@
-"""What a real class is at one config: its parameters by name and shape, and the FLOPs of both passes."""
+"""Observes a real class at one config: its parameters by name and shape, and the FLOPs of both passes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from symflops.verify.live import build, parameters_of
 from symflops.verify.tensors import arguments_of, moved, needed
 
 SECONDS = 12
-"""Of the processor, for one model or one run: a busy machine changes no verdict."""
+"""Limit of CPU time for one build or run; CPU time, so that a busy machine changes no verdict."""
 
 
 class TooSlowError(SymflopsError):
-    """A model takes too long."""
+    """Building or running a model exceeds the limit of CPU time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A real model: its complete config, its parameters, and the names that share one.
+    """Real model with its complete config, its parameters, and the names that share a parameter.
 
     Attributes:
         model: The model itself.
@@ -46,31 +46,31 @@ class Observed:
 
     @property
     def elements(self) -> int:
-        """The elements of all parameters."""
+        """The number of elements in all parameters."""
         return sum(map(math.prod, self.parameters.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What a spec derives for one config."""
+    """Program and estimator that a spec derives for one config."""
 
     program: Program
     estimator: InterpretedEstimator
 
     def parameters(self, aliases: Mapping[str, str]) -> dict[str, Shape] | None:
-        """The shape of each parameter under its first name; None if two are one."""
+        """Map each parameter, by its first name, to its shape; None if the spec claims one twice."""
         found = instances_of(self.program, self.estimator.sizes)
         named = {aliases.get(name, name): shape for name, shape in found.items()}
         return named if len(named) == len(found) else None
 
     def passes(self, batch: Mapping[str, Any]) -> tuple[int, int]:
-        """The FLOPs of both passes on a batch."""
+        """Derive the FLOPs of both passes on a batch."""
         moments = self.estimator.moments(**batch)
         return self.estimator.forward(moments), self.estimator.backward(moments)
 
 
 def observed(reference: str, case: LiveCase, folder: Any = None) -> Observed:
-    """The real model of a case.
+    """Build the real model of a case, within the time limit.
 
     Raises:
         SymflopsError: the class does not accept the config.
@@ -81,7 +81,7 @@ def observed(reference: str, case: LiveCase, folder: Any = None) -> Observed:
 
 
 def flops(seen: Observed, case: LiveCase, derived: Derived, outputs: tuple[str, ...]) -> tuple[int, int]:
-    """The FLOPs of both passes of a real model on the batch of a case.
+    """Count the FLOPs of both passes of a real model on the batch of a case.
 
     Raises:
         SymflopsError: the model does not run on it.
@@ -93,7 +93,7 @@ def flops(seen: Observed, case: LiveCase, derived: Derived, outputs: tuple[str, 
 
 
 def light_counter() -> Any:
-    """PyTorch's rules of counting without its account by module, which takes most of the time of a small model."""
+    """Counter with PyTorch's FLOP rules but without totals by module, which are slow for small models."""
     registry = counter(False).flop_registry
 
     class Counting(needed("torch.utils._python_dispatch").TorchDispatchMode):  # type: ignore[misc]
@@ -110,7 +110,7 @@ def light_counter() -> Any:
 
 
 def changed(case: LiveCase, changes: Changes, aliases: Mapping[str, str]) -> LiveCase:
-    """A case with other values in its config; ``aliases`` are other names of fields, which give way."""
+    """Apply ``changes`` to the config of a case; aliases of changed fields are removed."""
     config: dict[str, Any] = copy.deepcopy(dict(case.config))
     for path, value in changes.items():
         *outer, last = path.split(".")
@@ -125,9 +125,9 @@ def changed(case: LiveCase, changes: Changes, aliases: Mapping[str, str]) -> Liv
 
 
 def fitting(case: LiveCase, base: Mapping[str, Any], changes: Changes) -> Iterator[LiveCase]:
-    """A case with batches and arguments that may fit its changed config: as they are; renumbered; larger."""
+    """Yield versions of a case that may fit its changed config: unchanged, renumbered, then larger."""
     given = {name: value for name, value in case.arguments.items() if value is not None}
-    if len(given) < len(case.arguments):  # what a case leaves out may be there now
+    if len(given) < len(case.arguments):  # an input that the case leaves out may be needed now
         yield replace(case, arguments=given)
     yield case
     pairs = {old: new for name, value in changes.items() for old, new in _pairs(base.get(name), value)}
@@ -158,7 +158,7 @@ def _renumbered(value: Any, pairs: Mapping[int, int]) -> Any:
 
 
 def _lengthened(value: Any, longer: Mapping[int, int]) -> Any:
-    """An argument whose shapes and numbers are those of longer items; values of a tensor stay."""
+    """Replace lengths in the shapes and numbers of an argument; values of tensors stay."""
     if isinstance(value, Mapping):
         return {name: item if name == "value" else _lengthened(item, longer) for name, item in value.items()}
     return [_lengthened(item, longer) for item in value] if isinstance(value, list) else _renumbered(value, longer)
@@ -172,10 +172,10 @@ def _times(item: Any, factor: int) -> Any:
 
 @contextmanager
 def in_time() -> Iterator[None]:
-    """Stop what takes more than ``SECONDS`` of the processor.
+    """Limit the CPU time of the context to ``SECONDS``.
 
     Raises:
-        TooSlowError: it did.
+        TooSlowError: the limit is exceeded.
     """
 
     def stop(*_: object) -> None:

@@ -1,6 +1,6 @@
-"""Sums up the variations of a class: which fields are described, without effect, or guarded, and the words they hold.
+"""Summarises the variations of a class: which fields are described, without effect, or guarded, and the words they hold.
 
-Lists are guarded by the lengths at which a spec is exact, alone or beside another list.
+Lists are guarded by the lengths at which a spec is exact, alone or relative to another list.
 """
 
 from __future__ import annotations
@@ -24,16 +24,15 @@ from symflops.verify.defaults import signature_of
 
 MEASURES = ("number", "list")
 SMALL = 3
-"""Numbers up to this one may be wrong by themselves: 0 stands for null, and a product along an axis of 1 may be broadcast, as
-that of the second half of 3."""
+"""Numbers up to this one may be wrong in isolation: 0 may mean null, and an axis of length 1 (as in 3 // 2) may broadcast."""
 VERDICTS = (EXACT, NONE, REFUSED, WRONG, UNRUN, UNBUILT)
 
 
 def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
-    """The census of one class, as its file holds it.
+    """Summarise the variations of one class as its entry in the census file.
 
-    ``differs`` are numbers and lists of described fields that came out otherwise on the batches of the cases and beside the
-    other fields, where no rule about lengths tells why; or whose work depends on data.
+    ``differs`` lists numbers and lists of described fields at which the spec is wrong, if no rule about lengths explains
+    it, or if the work depends on data.
     """
     by_path: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -50,7 +49,7 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
         same = any(row.verdict in (EXACT, NONE) and kind_of(row.changes[item.path]) in MEASURES for row in found)
         told = same and item.path in read
         counted = depends_on_data(survey) and not any(row.why.startswith("parameters") for row in found if row.verdict == WRONG)
-        if told and not counted:  # the rest tells nothing about small numbers, which are wrong by themselves
+        if told and not counted:  # larger numbers say nothing about small ones, which may be wrong in isolation
             odd = [value for value in odd if kind_of(value) != "number" or value > SMALL]
         lengths = lengths_of(item.path, good, odd, found, survey)
         if odd and not lengths and not counted and "least" not in guard(good, bad):
@@ -84,31 +83,31 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def is_of_other_length(value: Any, good: Sequence[Any]) -> bool:
-    """Whether a list is longer or shorter than all exact ones, which are equally long: a patch has three sides, not four."""
+    """Whether all exact lists share a length and ``value`` has another: a patch has 3 sides, not 4."""
     lengths = {len(other) for other in good if isinstance(other, list)}
     return isinstance(value, list) and len(lengths) == 1 and len(value) not in lengths
 
 
 def depends_on_data(survey: Survey) -> bool:
-    """Whether records of the class cannot be exact (``inexact.yaml``): then FLOPs that differ say nothing about a field."""
+    """Whether ``inexact.yaml`` lists records of the class; different FLOPs then say nothing about a field."""
     name = class_name(survey.reference)
     return any(f"/{name}/" in known for known in known_inexact(survey.model.file.root))
 
 
 def words_of(good: Sequence[Any], bad: Sequence[Any], known: Sequence[Any]) -> list[str]:
-    """The words of a field: those of the bases, and of exact values those that no wrong list has."""
+    """Accepted words of a field: those of bases, and those of exact values that are in no wrong list."""
     wrong = {word for value in bad if isinstance(value, list) for word in texts_in(value)}
     own = {word for value in known for word in texts_in(value)}
     return sorted(own | {word for value in good for word in texts_in(value)} - wrong - {UNHEARD})
 
 
 def idle_numbers(rows: Sequence[Row]) -> list[Any]:
-    """The numbers with which the class has the derived parameters, and does not run on the batches of the cases."""
+    """Numbers at which parameters are exact, but the class does not run on the batches of the cases."""
     return [value for row in rows if row.verdict == UNRUN and kind_of(value := row.changes[row.path]) == "number"]
 
 
 def unrun_words(rows: Sequence[Row]) -> set[str]:
-    """The words of a field with which the class has the derived parameters, and fails to run."""
+    """Words of a field at which parameters are exact, but the class fails to run."""
     idle, wrong = (
         {word for row in rows if row.verdict == verdict for word in texts_in(row.changes[row.path])}
         for verdict in (UNRUN, WRONG)
@@ -117,21 +116,21 @@ def unrun_words(rows: Sequence[Row]) -> set[str]:
 
 
 def follows(values: Sequence[Any]) -> bool:
-    """Whether a field holds numbers, lists or mappings: if the class takes no other, it checks them itself."""
+    """Whether some base has a number, list or mapping in a field; the class itself refuses bad ones."""
     return any(kind_of(value) in (*MEASURES, "mapping") for value in values)
 
 
 def open_to_words(rows: Sequence[Row]) -> bool:
-    """Whether a field holds any text, without effect: each base accepts an unheard-of word, and no word matters."""
+    """Whether a field accepts any text without effect: unknown words have none, nor has any other."""
     unheard = [row.verdict for row in rows if UNHEARD in texts_in(row.changes[row.path])]
     matters = any(row.verdict in (EXACT, WRONG, REFUSED) for row in rows if row.changes[row.path] is not None)
     return set(unheard) == {NONE} and not matters
 
 
 def values_of(rows: Iterable[Row], known: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The values at which a field is derived exactly, and those at which it is not.
+    """Split the values of a field into those at which the spec is exact, and those at which it is wrong.
 
-    A value of a base is exact there, even if it is not beside the other values of another base.
+    The value of a base counts as exact, even if it is wrong at another base.
     """
     good, bad = list(known), []
     for row in rows:
@@ -147,10 +146,10 @@ def values_of(rows: Iterable[Row], known: Sequence[Any]) -> tuple[list[Any], lis
 def guard(
     good: Sequence[Any], bad: Sequence[Any], lengths: Mapping[str, Any] | None = None, idle: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    """What a guarded field may hold: values; kinds of values without a wrong one; numbers from one above all wrong ones on.
+    """Build the guard of a field: exact values, kinds without a wrong one, numbers above all wrong ones.
 
-    ``lengths`` is the rule about the lengths of its lists, if one tells exact ones from wrong ones; ``idle`` are numbers with
-    which parameters are exact, and nothing ran.
+    ``lengths`` is the rule that separates exact lists from wrong ones by length, if any. ``idle`` are numbers at which
+    parameters are exact, but nothing ran.
     """
     wrong = {kind_of(value) for value in bad}
     kinds = {kind_of(value) for value in good if kind_of(value) in ("number", "list")} - wrong if bad else set()
@@ -177,7 +176,7 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
 
 
 def made_from(kind: Any, reference: str) -> dict[str, str]:
-    """What a census rests on: the version of the library, and digests of the sources of the class and of its config class."""
+    """Inputs of a census: library version, and source digests of the class and of its config class."""
     package = kind.__module__.partition(".")[0]
     found = {f"version {package}": version_of(package)} if version_of(package) else {}
     root = Path(inspect.getfile(sys.modules[package])).parent
@@ -189,7 +188,7 @@ def made_from(kind: Any, reference: str) -> dict[str, str]:
 
 
 def lengths_of(path: str, good: Sequence[Any], bad: Sequence[Any], rows: Sequence[Row], survey: Survey) -> dict[str, Any]:
-    """The rule about lengths that tells exact variations of a field from wrong ones; empty if there is none.
+    """Find the rule about lengths that separates exact from wrong values of a field; empty if none.
 
     Lists may be at least as long as the ``shortest`` exact one, have one of some ``lengths``, or be as long as another list;
     a number may be the length of a list; and a list may hold rising indices below a number.
@@ -213,17 +212,17 @@ def lengths_of(path: str, good: Sequence[Any], bad: Sequence[Any], rows: Sequenc
 
 
 def parts_of(path: str, rows: Sequence[Row], survey: Survey) -> dict[str, Any]:
-    """The number that all exact variations of a field divide, and no wrong one does; empty if there is none."""
+    """Find a field that every exact value of ``path`` divides, and no wrong one; empty if none."""
     found = next(relations(path, rows, survey, {"number": "part"}), None)
     return beside(survey.kind, path, *found) if found else {}
 
 
 BESIDE = {"list": "long", "number": "indices"}
-"""The relation of a list, or of the number of its entries, to a field of a kind."""
+"""Relation to test, by the kind of the other field: as long as that list, or indices below that number."""
 
 
 def relations(path: str, rows: Sequence[Row], survey: Survey, words: Mapping[str, str] = BESIDE) -> Iterator[tuple[str, str]]:
-    """The relations to another field that hold in all exact variations of a field, and in no wrong one."""
+    """Yield relations to other fields that hold in every exact variation and in no wrong one."""
     part = path.rpartition(".")[0]
     told = [row for row in rows if kind_of(row.changes[path]) in MEASURES]
     right, wrong = ([row.config for row in told if row.verdict in kinds] for kinds in ((EXACT, NONE), (WRONG,)))
@@ -240,20 +239,20 @@ def relations(path: str, rows: Sequence[Row], survey: Survey, words: Mapping[str
 
 
 def plain_lists_in(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A config with lists instead of tuples."""
+    """Copy a config with lists in place of tuples."""
     return {name: plain_lists_in(value) if isinstance(value, Mapping) else plain_lists(value) for name, value in config.items()}
 
 
 def beside(kind: Any, path: str, word: str, other: str) -> dict[str, Any]:
-    """The guard of a field that has a relation to another one, with what that is where a config leaves it out."""
+    """Build the guard of a field that is related to another one, with the default of the other one."""
     known = [value for value in default(kind, other) if kind_of(value) in MEASURES]
     return {"related": [[word, other, *(value if kind_of(value) == "number" else len(value) for value in known)]]}
 
 
 def values_of_absent_fields(kind: Any, guarded: Mapping[str, Any], words: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """What a class takes where a config leaves fields out, unless that is exact whatever else the config holds.
+    """Map guarded fields to their defaults, if the guard does not admit the default.
 
-    Where small numbers are guarded, null stands for a number that other sizes make, which is checked as a size.
+    If small numbers are guarded, a default of null is left out: the number computed for it is checked as a size.
     """
     found = {}
     for path in dict.fromkeys((*guarded, *words)):
@@ -267,7 +266,7 @@ def values_of_absent_fields(kind: Any, guarded: Mapping[str, Any], words: Mappin
 
 
 def default(kind: Any, path: str) -> list[Any]:
-    """What a class takes where a config leaves a field out; empty if that is unknown."""
+    """Default of a config field as a list of one value; empty if it is unknown."""
     config_class = config_class_of(kind)
     if hasattr(config_class, "to_dict"):
         found = values_at(config_class().to_dict(), path)

@@ -27,11 +27,11 @@ from symflops.verify.live import Estimated, masks_of, outputs_of
 UNBUILT, UNRUN, NONE, EXACT, REFUSED, WRONG = "unbuilt", "unrun", "none", "exact", "refused", "wrong"
 SEED = 18
 ENOUGH = 2
-"""Of numbers that can be built, as many are compared per field at the first base, and one at the others."""
+"""How many buildable numbers are compared per field at the first base; at other bases it is one."""
 MANY_WORDS = 12
-"""Of more words, all are tried at the first base, and two at the others."""
+"""If a field has more words than this, the first base tries all, the others try two."""
 LARGE = 100_000_000
-"""Elements of a model that stays on the meta device, where nobody sees its masks: smaller bases vary the same fields."""
+"""Models with more elements stay on the meta device, where masks are not compared; smaller bases vary the same fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class Row:
         verdict: ``unbuilt`` (the class refuses it), ``unrun`` (equal parameters, but it did not run), ``none`` (without
             effect), ``exact``, ``refused`` (by the estimate) or ``wrong``.
         why: What differs, or why it was refused.
-        edge: Whether it is tried at the first base in any case, whatever others were built.
+        edge: Whether it is a boundary value, tried at the first base in addition to ``ENOUGH`` numbers.
         config: The complete config.
         batch: The batch.
-        parameters: Of the real class: parameters by name and shape.
+        parameters: Shapes of the real class's parameters, by name.
         passes: FLOPs of both passes of the real class; None if it did not run.
     """
 
@@ -64,7 +64,7 @@ class Row:
     passes: tuple[int, int] | None = None
 
     def tells(self, parameters: Mapping[str, Shape]) -> bool:
-        """Whether the class has a figure of its own here: it runs, or has other parameters than its base."""
+        """Whether the variation has figures to record: it runs, or its parameters differ from the base's."""
         return self.passes is not None or self.parameters != parameters
 
     def as_json(self) -> dict[str, Any]:
@@ -74,14 +74,14 @@ class Row:
 
 
 class Derivations:
-    """Estimators of one spec; configs of one structure share a derivation."""
+    """Cache of derivations of one spec; configs of the same structure share one."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.programs: list[tuple[Program, Program]] = []  # with and without what sizes must fulfil
+        self.programs: list[tuple[Program, Program]] = []  # with and without conditions on sizes
 
     def derived(self, config: Mapping[str, Any], unfit: bool = False) -> Derived:
-        """What the spec derives for a config; its census does not count, nor, if ``unfit``, whether sizes fit each other.
+        """Derive a config, ignoring the census and, if ``unfit``, the conditions on sizes.
 
         Raises:
             SymflopsError: the spec refuses the config.
@@ -105,7 +105,7 @@ def fits(program: Program, config: Mapping[str, Any]) -> bool:
 
 @dataclass
 class Base:
-    """A small model from which fields are varied: a case of the spec."""
+    """Exact case of the spec, built as a small model, whose fields are varied."""
 
     number: int
     case: LiveCase
@@ -119,7 +119,7 @@ class Base:
 
 
 class Survey:
-    """The census of one class under one spec."""
+    """Takes the census of one class: varies its config and compares each variation with the spec."""
 
     def __init__(self, model: Model, reference: str, cases: list[LiveCase], seed: int = SEED) -> None:
         self.model, self.reference, self.random = model, reference, random.Random(seed)
@@ -140,7 +140,7 @@ class Survey:
         self.fields += self.unlisted
 
     def _bases(self, cases: list[LiveCase]) -> Iterator[Base]:
-        """The cases at which the spec is exact; small models on the CPU, where they run faster than on the meta device."""
+        """Yield the cases at which the spec is exact; small models run on the CPU, which is faster than meta."""
         options = {name: value for case in cases for name, value in case.options.items()}
         for number, case in enumerate(replace(case, options=options | dict(case.options)) for case in cases):
             for one in self._placed(case):
@@ -153,7 +153,7 @@ class Survey:
                         break
 
     def _placed(self, case: LiveCase) -> Iterator[LiveCase]:
-        """A case on the CPU if its model is small, and as it stands."""
+        """Yield a case on the CPU if its model is small, then the case unchanged."""
         with suppress(SymflopsError):
             if observed(self.reference, case, self.folder).elements <= LARGE:
                 yield replace(case, device="cpu")
@@ -166,7 +166,7 @@ class Survey:
                 yield from self.of_field(item, base)
 
     def of_field(self, item: ConfigField, base: Base) -> Iterator[Row]:
-        """The variations of one field at one base; numbers stop after ``ENOUGH`` that can be built, edges aside."""
+        """Yield variations of one field at one base: at most ``ENOUGH`` buildable numbers, then edges."""
         part = item.path.rpartition(".")[0]
         if part and not isinstance(value_at(base.json, part), Mapping):
             return
@@ -193,7 +193,7 @@ class Survey:
                 yield replace(self.judged(item.path, {item.path: other}, base), edge=True)
 
     def judged(self, path: str, changes: Changes, base: Base) -> Row:
-        """The verdict on one variation."""
+        """Build and run the class with ``changes``, compare it with the spec, and return the verdict."""
         case = changed(base.case, changes, self.aliases)
         try:
             seen = observed(self.reference, case, self.folder)
@@ -221,17 +221,17 @@ class Survey:
         return replace(row, verdict=NONE if same else EXACT)
 
     def other_masks(self, case: LiveCase) -> str:
-        """How the masks of a class on the CPU differ from the spec's, or between its implementations; empty if they do not."""
+        """Describe masks that differ from the spec's or between implementations; empty if none, or off CPU."""
         masks = masks_of(self.model, case, self.estimated) if case.device == "cpu" else None
         return str(masks) if masks and (masks.modules or masks.unlike) else ""
 
     def estimated(self, config: Mapping[str, Any]) -> Estimated:
-        """The program and the sizes of a config."""
+        """Derive the program and the sizes of a config."""
         found = self.derivations.derived(config)
         return found.program, found.estimator.sizes
 
     def refused(self, row: Row, base: Base, changes: Changes, seen: Observed, case: LiveCase, why: str) -> Row:
-        """The verdict on what the spec refuses; ``unrun`` if only sizes do not fit, and the class does not run either."""
+        """Verdict on a refused config; ``unrun`` if only sizes conflict and the class does not run either."""
         derived, unfit = base.derived, False  # of the base, for the arguments alone
         with suppress(SymflopsError):
             derived, unfit = self.derivations.derived(row.config, unfit=True), True
@@ -240,9 +240,9 @@ class Survey:
         return replace(row, verdict=verdict, why=why, batch=run.case.batch, passes=run.real)
 
     def run(self, base: Base, changes: Changes, seen: Observed, case: LiveCase, derived: Derived) -> Run:
-        """One run of a real model on a batch that fits it; a second one, on a longer batch, if the first is not as derived.
+        """Run a real model on a fitting batch, and on a longer one if the first is not as derived.
 
-        Texts that are shorter than a kernel, and images that are no multiple of a patch, say nothing about a field.
+        Texts shorter than a kernel, and images that are no multiple of a patch, say nothing about a field.
         """
         known = {name: value_at(base.json, name) for name in changes}
         found: list[Run] = []
@@ -258,7 +258,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The FLOPs of both passes on the batch of a case: of the real model, as derived for it, and as derived for its base."""
+    """FLOPs of both passes on one batch: of the real model, derived for it, and derived for its base."""
 
     case: LiveCase
     real: tuple[int, int] | None = None
@@ -267,7 +267,7 @@ class Run:
 
 
 def difference(seen: Observed, derived: Derived) -> str:
-    """The first parameters that differ between a real model and its derivation; empty if none does."""
+    """Name the first parameters that differ between a real model and its derivation; empty if none."""
     claimed = derived.parameters(seen.aliases)
     if claimed is None:
         return "parameters: one is claimed twice"
@@ -278,12 +278,12 @@ def difference(seen: Observed, derived: Derived) -> str:
 
 
 def widths(config: Mapping[str, Any], part: str) -> list[int]:
-    """The larger numbers of a part of a config, commonest first, for fields that are null."""
+    """Up to three larger numbers of a part of a config, commonest first, to try in null fields."""
     inner = value_at(config, part) if part else config
     numbers = [value for value in inner.values() if type(value) is int and 8 <= value < 4096]
     return sorted(dict.fromkeys(numbers), key=lambda value: (-numbers.count(value), value))[:3]
 
 
 def plain_lists(value: Any) -> Any:
-    """A value with lists instead of tuples."""
+    """Copy a value with lists in place of tuples."""
     return [plain_lists(item) for item in value] if isinstance(value, (list, tuple)) else copy.deepcopy(value)

@@ -28,7 +28,7 @@ COMPARED = (EXACT, NONE, WRONG)
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The census of one class: the survey and every variation of it."""
+    """Census of one class: the survey, all its variations, and the number of cases."""
 
     survey: Survey
     rows: Sequence[Row]
@@ -41,7 +41,7 @@ class Taken:
 
 
 def taken(model: Model, seed: int) -> dict[str, Taken]:
-    """The variations of each class of a spec that has a config class, or a signature, of its own.
+    """Survey the classes of a spec, one per config class, and collect their variations by class.
 
     Raises:
         SymflopsError: a library is missing, or a class does not exist.
@@ -58,7 +58,7 @@ def taken(model: Model, seed: int) -> dict[str, Taken]:
 
 
 def document_of(model: Model, found: Mapping[str, Taken]) -> dict[str, Any]:
-    """The census of a spec, as its file holds it."""
+    """Build the content of a spec's census file."""
     classes = {reference: summary(one.survey, one.rows) for reference, one in found.items()}
     return {"schema": SCHEMA, "spec": spec_digest(model.spec), "classes": classes}
 
@@ -73,7 +73,7 @@ def of_each_config(references: Iterable[str], folder: Path) -> list[str]:
 
 
 def recorded(model: Model, found: Mapping[str, Taken], seed: int) -> dict[str, Any]:
-    """The variations that the real class accepts, with its figures, so that a test can compare without the library."""
+    """Record variations with the real class's figures, so that tests can compare without the library."""
     classes = {}
     for reference, one in found.items():
         bases = {base.number: saved(base.seen.config) for base in one.survey.bases}
@@ -85,12 +85,12 @@ def recorded(model: Model, found: Mapping[str, Taken], seed: int) -> dict[str, A
 
 
 def is_answerable(row: Row) -> bool:
-    """Whether a variation is refused, or answered though nothing runs; not if the class fails to run as sizes do not fit."""
+    """Whether a variation is refused, or has exact parameters but does not run and no sizes conflict."""
     return row.verdict == REFUSED or (row.verdict == UNRUN and not row.why)
 
 
 def of_row(row: Row, base: Mapping[str, Any]) -> dict[str, Any]:
-    """A variation: what is set, what that changes in the complete config, and the figures of the real class."""
+    """Convert a variation to JSON: values set, changes of the complete config, real figures."""
     config = saved(row.config)
     return {
         "base": row.base, "set": saved(row.changes), "effect": row.verdict != NONE, **({"edge": True} if row.edge else {}),
@@ -101,7 +101,7 @@ def of_row(row: Row, base: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def saved(config: Mapping[str, Any]) -> Any:
-    """A config as JSON."""
+    """Convert a config to plain JSON data."""
     return json.loads(json.dumps(config, default=str))
 
 
@@ -111,7 +111,7 @@ def shapes_digest(shapes: Iterable[Sequence[int]]) -> str:
 
 
 def text_of(document: Mapping[str, Any]) -> str:
-    """The text of a census: a line per entry, so that changes read well."""
+    """Format a census file with a line per entry, for readable diffs."""
     lines = [f'{{"schema": {document["schema"]}, "spec": "{document["spec"]}", "classes": {{']
     for place, (reference, entry) in enumerate(document["classes"].items()):
         lines.append(f" {json.dumps(reference)}: {{")
@@ -129,7 +129,7 @@ def text_of(document: Mapping[str, Any]) -> str:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """No warnings of libraries about strange configs."""
+    """Silence logging, warnings and standard output of libraries inside the context."""
     level = logging.root.manager.disable
     logging.disable(logging.ERROR)
     with warnings.catch_warnings(), open(os.devnull, "w") as null, contextlib.redirect_stdout(null):  # noqa: PTH123

@@ -1,6 +1,6 @@
 """Variations of one field of a config: flipped, null, scaled, other words, other items. No spec is consulted.
 
-The words that a class accepts are read off its source, without running it: comparisons, keys of tables, and annotations.
+The words that a class accepts come from its source, without running it: comparisons, keys of tables, and annotations.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ UNHEARD = "unheard-of"
 
 
 def variations(field: ConfigField, value: Any, words: Sequence[str], widths: Sequence[int], random: Random) -> Iterator[Any]:
-    """Other values of a field.
+    """Yield other values to try in a field.
 
     Args:
         field: The field.
         value: Its value in the base config.
-        words: Those that the class's source accepts.
-        widths: Values for a number that is null in the base: those that the base config has elsewhere.
+        words: Words that the class's source accepts.
+        widths: Numbers of the base config, to try if the field is null.
         random: Draws factors.
     """
     found: list[Any] = []
@@ -64,7 +64,7 @@ def _scaled(value: int, random: Random) -> list[int]:
 
 
 def edges(field: ConfigField, value: Any) -> list[Any]:
-    """Small numbers, and the next odd one: where a class tests a number as a truth, divides by it, or broadcasts along it."""
+    """Boundary numbers (0 to 3, next odd one), which expose truth tests, divisions and broadcasts."""
     anything = not field.admits("int", "float", "bool", "str", "list", "tuple", "dict")
     if isinstance(value, bool) or not (isinstance(value, int) or (value is None and (anything or field.admits("int")))):
         return []
@@ -73,9 +73,9 @@ def edges(field: ConfigField, value: Any) -> list[Any]:
 
 
 def alike(path: str, value: Any, config: Mapping[str, Any], times: Sequence[int] = (1,)) -> list[int]:
-    """The numbers beside one, taken so many ``times``, that divide it.
+    """Divisors of ``value`` among the numbers of its config part and their multiples by ``times``.
 
-    Where a class divides the one by the other, one number is left of each head, or one pair, along which it may broadcast.
+    If a class divides the two numbers, the quotient is then 1 or 2: an axis along which it may broadcast.
     """
     if not (_number(value) and value > 1):
         return []
@@ -125,9 +125,10 @@ def _filled(field: ConfigField, words: Sequence[str], widths: Sequence[int]) -> 
 
 
 def partnered(path: str, value: Any, other: Any, config: Mapping[str, Any], fields: Sequence[ConfigField]) -> Iterator[Changes]:
-    """Pairs for a number or a list that cannot change alone: related fields of the same part change by the same factor.
+    """Yield joint changes of a number or list that cannot change alone and of a related field.
 
-    Related are equal numbers first, then those that divide or are divided; for lists, all lists of that length.
+    Related numbers change by the same factor: equal ones first, then divisors and multiples. All lists of equal length
+    change together.
     """
     same = [item for item in fields if item.path != path and item.path.rpartition(".")[0] == path.rpartition(".")[0]]
     if isinstance(value, list) and isinstance(other, list) and value and len(other) != len(value):
@@ -152,7 +153,7 @@ def _number(value: Any) -> bool:
 
 
 class Words:
-    """The words that the source of a class compares its fields with.
+    """Collects the words that the source of a class compares its fields with.
 
     Attributes:
         modules: The modules that hold the source: that of the class and of its bases, and what these import of its library.
@@ -166,7 +167,7 @@ class Words:
                 self.known[name][word] = None
 
     def of(self, field: ConfigField) -> list[str]:
-        """The words for a field: of its annotation, of what is compared under its name, and those of activations."""
+        """Words for a field: from its annotation, from comparisons under its name, or names of activations."""
         found = dict.fromkeys(field.literals)
         names = {field.name, field.name.removesuffix("s"), field.name.removesuffix("_type"), f"{field.name}_type"}
         for name in sorted(names):
@@ -179,7 +180,7 @@ class Words:
 
 
 def _modules(kind: Any) -> Iterator[ModuleType]:
-    """The modules of a class and of its bases, and those that they import from within the library, two steps deep."""
+    """Yield the modules of a class and its bases, and modules of the library imported within two steps."""
     library = kind.__module__.partition(".")[0]
     names = [base.__module__ for base in kind.__mro__] + [getattr(getattr(kind, "config_class", kind), "__module__", "")]
     seen: dict[str, None] = {}
@@ -201,7 +202,7 @@ def _imported(name: str) -> tuple[str, ...]:
 
 @cache
 def words_in(module: ModuleType) -> tuple[tuple[str, str], ...]:
-    """Pairs of a name and a word that a module's source compares it with, or that is a key of a table it looks up in."""
+    """Pairs (name, word): a module's source compares the name with the word, or looks it up in a table."""
     return tuple(pair for node in ast.walk(_tree(module)) for pair in _words_of(node, vars(module)))
 
 
@@ -214,9 +215,9 @@ def _tree(module: ModuleType) -> ast.AST:
 
 
 def unlisted(kind: Any) -> Iterator[ConfigField]:
-    """Fields that the source of a class asks a config for (``getattr``, ``hasattr``), and its config class does not have.
+    """Yield fields that a class's source reads by ``getattr`` or ``hasattr`` and its config lacks.
 
-    Of a constructor's arguments there is nothing else: what it does not name is dropped.
+    A class without a config class yields nothing: its constructor drops arguments that it does not name.
     """
     if not hasattr(getattr(kind, "config_class", None), "to_dict"):
         return
@@ -232,7 +233,7 @@ def unlisted(kind: Any) -> Iterator[ConfigField]:
 
 
 def _made(config: Any) -> Any:
-    """A config of a class with its defaults; the class itself if it has none."""
+    """Build a default config; return the class itself if that fails."""
     try:
         return config()
     except Exception:  # a class may fail in any way on what it does not accept
@@ -241,7 +242,7 @@ def _made(config: Any) -> Any:
 
 @cache
 def asked_in(module: ModuleType) -> tuple[str, ...]:
-    """The fields that a module's source reads by ``getattr``, or looks for by ``hasattr``, of what is called a config."""
+    """Names that a module's source passes to ``getattr`` or ``hasattr`` of a variable ``...config``."""
     return tuple(name for node in ast.walk(_tree(module)) for name in _asked_of(node))
 
 

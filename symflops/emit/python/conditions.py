@@ -1,0 +1,121 @@
+"""Conditions of a program, which are polynomials over 0/1 brackets, as Python conditions with ``and``, ``or`` and ``not``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations, product
+from math import prod
+
+from symflops.emit.code.infix import CodePrinter
+from symflops.formula.formula import Bracket, Formula, Num, Power, Prod, Sum
+
+MOST = 8
+"""Brackets of a condition that is rewritten; the table of truth doubles with each."""
+Term = tuple[tuple[Bracket, bool], ...]
+Signs = tuple[bool | None, ...]
+
+
+def violated(formula: Formula, printer: CodePrinter) -> str:
+    """The condition that ``formula``, a 0/1 polynomial, is 0; empty if it is not over brackets alone, or over too many."""
+    found = dict.fromkeys(brackets_in(formula))
+    brackets = [one for one in found if one is not None]
+    if None in found or len(brackets) > MOST:
+        return ""
+    rows = list(product((False, True), repeat=len(brackets)))
+    possible = [row for row in rows if not contradicts(dict(zip(brackets, row, strict=True)))]
+    holds = [row for row in possible if value_of(formula, dict(zip(brackets, row, strict=True))) >= 1]
+    fails = [row for row in possible if row not in holds]
+    free = [row for row in rows if row not in possible]
+    one, two = (text_of(shortest(part, free, brackets), printer) for part in (fails, holds))
+    return min(one, f"not ({two})", key=len)
+
+
+def brackets_in(formula: Formula) -> Iterator[Bracket | None]:
+    """The brackets of a polynomial; None for anything else that is no number."""
+    match formula:
+        case Bracket():
+            yield formula
+        case Sum(terms=parts) | Prod(factors=parts):
+            for part in parts:
+                yield from brackets_in(part)
+        case Power(base=base, exponent=exponent) if exponent > 0:
+            yield from brackets_in(base)
+        case Num():
+            pass
+        case _:
+            yield None
+
+
+def value_of(formula: Formula, known: Mapping[Bracket, bool]) -> int:
+    """The polynomial at values of its brackets."""
+    match formula:
+        case Bracket():
+            return int(known[formula])
+        case Sum():
+            return sum(value_of(term, known) for term in formula.terms)
+        case Prod():
+            return prod(value_of(factor, known) for factor in formula.factors)
+        case Power():
+            return int(value_of(formula.base, known) ** formula.exponent)
+    assert isinstance(formula, Num)
+    return int(formula.value)
+
+
+def contradicts(known: Mapping[Bracket, bool]) -> bool:
+    """Whether two equalities hold that give one formula different numbers."""
+    equal = [one.arguments for one, value in known.items() if value and one.kind == "equal" and len(one.arguments) == 2]
+    pairs = [(one, number) for arguments in equal for one, number in (arguments, arguments[::-1]) if isinstance(number, Num)]
+    return any(one == two and first != second for (one, first), (two, second) in combinations(pairs, 2))
+
+
+def shortest(wanted: list[tuple[bool, ...]], free: list[tuple[bool, ...]], brackets: list[Bracket]) -> list[Term]:
+    """Short disjunction of conjunctions, by Quine-McCluskey.
+
+    Args:
+        wanted: rows of the truth table in which it holds.
+        free: rows in which it may hold.
+        brackets: the columns of the table.
+    """
+    current: set[Signs] = {*wanted, *free}
+    primes: set[Signs] = set()
+    while current:
+        merged: set[Signs] = set()
+        used: set[Signs] = set()
+        for one, two in combinations(sorted(current, key=str), 2):
+            different = [place for place, (a, b) in enumerate(zip(one, two, strict=True)) if a is not b]
+            if len(different) == 1 and None not in (one[different[0]], two[different[0]]):
+                merged.add((*one[: different[0]], None, *one[different[0] + 1 :]))
+                used |= {one, two}
+        primes |= current - used
+        current = merged
+    left, found = set(wanted), []
+    while left:
+        best = max(sorted(primes, key=str), key=lambda prime: (len(covered(prime, left)), prime.count(None)))
+        left -= covered(best, left)
+        found.append(tuple((bracket, sign) for bracket, sign in zip(brackets, best, strict=True) if sign is not None))
+    return found
+
+
+def covered(prime: Signs, rows: set[tuple[bool, ...]]) -> set[tuple[bool, ...]]:
+    """The rows in which a conjunction holds."""
+    return {row for row in rows if all(sign is None or sign is value for sign, value in zip(prime, row, strict=True))}
+
+
+def text_of(terms: list[Term], printer: CodePrinter) -> str:
+    """A disjunction of conjunctions as Python."""
+    texts = [" and ".join(literal(bracket, sign, printer) for bracket, sign in term) or "True" for term in terms]
+    return " or ".join(texts) or "False"
+
+
+def literal(bracket: Bracket, sign: bool, printer: CodePrinter) -> str:
+    """A bracket, or its opposite."""
+    text = printer.text(bracket).removeprefix("(").removesuffix(")") if bracket.kind in OPPOSITES else printer.text(bracket)
+    if sign:
+        return text
+    for one, two in OPPOSITES.get(bracket.kind, {}).items():
+        if text.count(one) == 1:
+            return text.replace(one, two)
+    return f"not {printer.text(bracket)}"
+
+
+OPPOSITES = {"at_least": {" >= ": " < ", " <= ": " > "}, "equal": {" == ": " != "}}
