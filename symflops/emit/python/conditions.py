@@ -81,16 +81,17 @@ def shortest(wanted: list[tuple[bool, ...]], free: list[tuple[bool, ...]], brack
     while current:
         merged: set[Signs] = set()
         used: set[Signs] = set()
-        for one, two in combinations(sorted(current, key=str), 2):
-            different = [place for place, (a, b) in enumerate(zip(one, two, strict=True)) if a is not b]
-            if len(different) == 1 and None not in (one[different[0]], two[different[0]]):
-                merged.add((*one[: different[0]], None, *one[different[0] + 1 :]))
-                used |= {one, two}
+        for one in current:
+            for place in [place for place, sign in enumerate(one) if sign is False]:
+                two = (*one[:place], True, *one[place + 1 :])
+                if two in current:
+                    merged.add((*one[:place], None, *one[place + 1 :]))
+                    used |= {one, two}
         primes |= current - used
         current = merged
-    left, found = set(wanted), []
+    left, found, ordered = set(wanted), [], sorted(primes, key=str)
     while left:
-        best = max(sorted(primes, key=str), key=lambda prime: (len(covered(prime, left)), prime.count(None)))
+        best = max(ordered, key=lambda prime: (len(covered(prime, left)), prime.count(None)))
         left -= covered(best, left)
         found.append(tuple((bracket, sign) for bracket, sign in zip(brackets, best, strict=True) if sign is not None))
     return found
