@@ -49,7 +49,7 @@ __all__ = ["Derived", "Model", "convention_of", "load", "phases_of", "regime_of"
 
 
 def regime_of(regime: AnyRegime) -> Regime:
-    """Read a regime by name, file, inline text (``lora:r=16,targets=*.to_q|*.to_v``), or JSON of a page."""
+    """Read a regime by name, file, inline text (``lora:r=16,targets=*.to_q|*.to_v``), or JSON text."""
     if isinstance(regime, Regime):
         return regime
     if str(regime).startswith("{"):
@@ -61,7 +61,7 @@ def regime_of(regime: AnyRegime) -> Regime:
 
 
 def phases_of(regime: Regime) -> Step:
-    """Phases of one step of ``regime``, its own first: (regime, number of runs of the model)."""
+    """Return (regime, runs of the model per step) for ``regime`` itself, then for each of its phases."""
     return ((regime, 1), *((regime_of(phase.regime), phase.times) for phase in regime.phases))
 
 
@@ -91,7 +91,7 @@ class Model:
 
     @property
     def variants(self) -> dict[str, dict[str, Any]]:
-        """Variants by name, each with the config fields that change the default structure."""
+        """Variant name -> the config fields, with values, that lead to the structure of this variant."""
         return {variant.name.text: config_of(variant, self.spec.sizes) for variant in self.spec.variants}
 
     def variant(self, name: str) -> VariantSpec:
@@ -173,7 +173,7 @@ class Model:
     def lines(
         self, regimes: Sequence[AnyRegime], conventions: Sequence[AnyConvention], config: Mapping[str, Any] | None = None
     ) -> Program:
-        """Derive the program without closed forms; that is enough for estimators."""
+        """Derive the program without closed forms, which estimators do not need."""
         return program_in(self.compiled(Goal.PROGRAM, regimes, conventions, config, forms=False))
 
     def check_regime(self, regime: AnyRegime, config: Mapping[str, Any] | None = None, variant: str = "") -> None:
@@ -191,9 +191,10 @@ class Model:
         conventions: Sequence[AnyConvention] = CONVENTIONS,
         **more: Unpack[RequestFields],
     ) -> Compiled:
-        """Compile a variant, or all configs at once (the default config if the config decides the structure).
+        """Compile a variant, or without a name all configs at once.
 
-        ``more`` are further fields of the request, such as ``targets``.
+        If the structure depends on the config, the default config is compiled instead. ``more`` are further fields
+        of the request, such as ``targets``.
 
         Raises:
             SpecError: as :meth:`compiled`, or the variant sets a size that its structure does not depend on.
@@ -242,14 +243,14 @@ class Model:
         return Derived(program, program.cases[0])
 
     def about_config(self, config: Any) -> AbstractContextManager[None]:
-        """Context that attributes errors in a shipped spec to the config; other specs report their own lines."""
+        """Return a context that reports errors in a shipped spec as errors of ``config``, not of the spec."""
         own = self.file.root.resolve() == shipped("specs").resolve()
         return about_config(self.spec, config, lambda given: self.graph(given)) if own else nullcontext()
 
     def known(
         self, config: Mapping[str, Any] | None = None, assume: str | Mapping[str, Any] = "", numeric: bool = False
     ) -> Known:
-        """Collect the sizes that a config and assumptions fix.
+        """Collect the sizes that a config and assumptions fix; the arguments are those of :meth:`derive`.
 
         Raises:
             SymflopsError: an assumption names no size.
@@ -262,7 +263,7 @@ class Model:
         regime: AnyRegime = "full",
         convention: AnyConvention = "symflops",
     ) -> InterpretedEstimator:
-        """An estimator for one config: ``.parameters``, ``.moments(...)``, ``.forward(m)``, ``.backward(m)``."""
+        """Create the estimator: ``.parameters``, ``.moments(...)``, ``.forward(m)``, ``.backward(m)``."""
         found = self.derive(regime, convention, config).estimator(config)
         found.measured = catalogued(self.file)
         return found

@@ -33,7 +33,7 @@ class Moved:
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of the moved module; None if ``name`` was never published or its module was removed."""
+        """Return the import spec of the module once called ``name``; None if there was or is no such module."""
         package, _, rest = name.partition(".")
         folder, _, file = rest.partition(".")
         if package != "symflops" or folder not in FOLDERS:
@@ -53,7 +53,7 @@ class Moved:
 
 
 class Loader:
-    """Loader that returns the renamed module; an old package is empty and forwards its attributes."""
+    """Import loader for an old name: the renamed module, or an empty package that forwards attributes."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -67,7 +67,7 @@ class Loader:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Forward a package's attributes to the new package; restore the spec of a module."""
+        """Forward attributes of a package to the new package; give a module its own import spec back."""
         if hasattr(module, "__path__"):
             module.__getattr__ = partial(getattr, import_module(self.name))  # type: ignore[method-assign]
         else:

@@ -12,15 +12,16 @@ from symflops.support.findings import Diagnostic, Source, SpecError, SymflopsErr
 
 
 def against(model: Model, program: Program | None = None) -> Against | None:
-    """Comparison of a model with its baseline, as pages print it; arguments as :func:`compared`."""
+    """Compare a model with its baseline, as pages print the result; None if :func:`compared` gives None."""
     found = compared(model, REGIME, CONVENTION, program)
     return found.told() if found else None
 
 
 def compared(model: Model, regime: str, convention: str, program: Program | None = None) -> Comparison | None:
-    """Comparison of a model at default sizes with its baseline; None without a baseline or a default.
+    """Compare a model at default sizes with its baseline.
 
-    ``program`` is the program derived at the defaults, if it already exists.
+    Returns None if the spec names no baseline, or if a size has no default. ``program`` is the program derived at the
+    defaults, if it already exists.
 
     Raises:
         SymflopsError: the baseline spec is missing, lacks a named field or stream, or accepts none of the lengths.
@@ -56,7 +57,7 @@ def sources_of(model: Model) -> tuple[Source, ...]:
 
 
 def baseline_of(model: Model) -> Model:
-    """Load the baseline that a model names.
+    """Load the model that ``model`` names as its baseline; it must name one.
 
     Raises:
         SpecError: no spec has that name.
@@ -71,7 +72,7 @@ def baseline_of(model: Model) -> Model:
 
 
 def misnamed(own: Side, base: Model, spec: BaselineSpec) -> None:
-    """Refuse names in a baseline entry that match no field, stream or length.
+    """Check that the fields and streams of ``base`` and the lengths of ``own`` that ``spec`` names exist.
 
     Raises:
         SpecError: lists every unknown name.

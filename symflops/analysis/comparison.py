@@ -34,15 +34,15 @@ from symflops.support.findings import Diagnostic, SpecError, SymflopsError
 
 REGIME, CONVENTION = "full", "symflops"
 LENGTHS, SIDES = tuple(2**power for power in range(6, 21)), tuple(2**power for power in range(3, 11))
-"""Lengths at which both models are evaluated: for a stream with one axis, and per axis for one with several."""
+"""Lengths at which both models are evaluated: of the one axis of a stream, or of each of several axes."""
 HERE = (8192, 256)
-"""Length at which figures are reported: for a stream with one axis, and per axis for one with several."""
+"""Lengths at which figures are reported: of the one axis of a stream, or of each of several axes."""
 FINE, MOST = 1024, 64
-"""Relative resolution of a crossing (1/``FINE`` of the length), and the largest step if the models skip lengths."""
+"""A crossing is found to 1/``FINE`` of its length, or to a step of ``MOST`` if models reject lengths."""
 
 
 class Side(Subject):
-    """A loaded model as a :class:`Subject`; it uses ``program`` if that has the regime and convention."""
+    """A loaded model as a :class:`Subject`; ``program``, if given, saves deriving its regimes again."""
 
     def __init__(
         self, model: Model, config: Mapping[str, Any], regime: str, convention: str, program: Program | None = None
@@ -51,19 +51,22 @@ class Side(Subject):
         super().__init__(model.spec.name, config, regime, convention)
 
     def derivation(self, config: Mapping[str, Any]) -> Derived:
-        """The closed forms for ``config``: from the given program if the config is empty, else derived."""
+        """Return the closed forms for ``config``: of the given program if ``config`` is empty, else derived."""
         asked, program = (self.regime, self.convention), self.stored if not config else None
         if program and any((case.regime, case.convention) == asked for case in program.cases):
             return Derived(program, program.case(*asked))
         return self.model.derive(*asked, config)
 
     def of_config(self, config: Mapping[str, Any]) -> Side:
-        """The same model, regime and convention with another config."""
+        """Return a side of the same model, regime and convention with the config ``config``."""
         return Side(self.model, config, self.regime, self.convention)
 
 
 class Comparison:
-    """A model and its baseline on batches of one item, as the model's first free length grows."""
+    """Compares a model with its baseline on batches of one item per stream, as one length grows.
+
+    The growing length is the model's first one that the baseline entry ``spec`` does not derive from another length.
+    """
 
     def __init__(self, own: Side, base: Model, spec: BaselineSpec) -> None:
         self.own, self.model, self.spec = own, base, spec
@@ -85,7 +88,7 @@ class Comparison:
         self.costs = cache(self.costs_at)
 
     def config(self) -> dict[str, Any]:
-        """The baseline's config: values from the spec's formulas, else this model's values of the same fields."""
+        """Return the baseline's config: the entry's formulas, else this model's values of the same fields."""
         here = {key: size.name.text for size in self.own.model.spec.sizes for key in size.keys}
         found: dict[str, Any] = {}
         for size in self.model.spec.sizes:
@@ -107,7 +110,7 @@ class Comparison:
         return list(whole) if isinstance(whole, tuple) else whole
 
     def formula(self, formula: Expression) -> Formula | None:
-        """A formula of the baseline entry in this model's letters; None if it branches or yields a list."""
+        """Convert a formula of the baseline entry to this model's letters; None if its value is no number."""
         letters: dict[str, Any] = {name: known(value) for name, value in self.sizes.items()}
         numbers = [name for name, value in self.sizes.items() if type(value) is int]
         letters |= {name: Symbol(name, integer=True, nonnegative=True) for name in (*numbers, *self.typical)}
@@ -120,18 +123,18 @@ class Comparison:
     # batches
 
     def lengths(self, length: int) -> dict[str, int]:
-        """Every length of this model, with ``length`` for the one that grows and dependents derived from it."""
+        """Return name -> length of this model: ``length`` for the growing one, others derived or typical."""
         found = self.typical | {self.letter: length}
         for name, formula in self.spec.lengths:
             found[name.text] = self.value(formula, found)
         return found
 
     def batch(self, lengths: Mapping[str, int]) -> dict[str, Any]:
-        """This model's batch of one item per stream at ``lengths``."""
+        """Return this model's batch of one item per stream with the lengths ``lengths``."""
         return batch_of(self.own.program, lengths)
 
     def baseline_batch(self, lengths: Mapping[str, int]) -> dict[str, Any]:
-        """The baseline's batch: from the spec's formulas, else this model's entries for streams of that name."""
+        """Return the baseline's batch: per stream the entry's formula, else this model's item, else a default."""
         program = self.base.program
         found = batch_of(program, typical_lengths(program))
         here = self.batch(lengths)
@@ -139,7 +142,7 @@ class Comparison:
         return found | {name: [self.value(formula, lengths)] for name, formula in self.given.items()}
 
     def costs_at(self, length: int) -> tuple[int, int] | None:
-        """FLOPs of one step of (this model, baseline); None if either rejects the length."""
+        """Return FLOPs per step as (this model, baseline); None if one rejects ``length`` or the second is 0."""
         try:
             lengths = self.lengths(length)
             sides = (self.own.estimator, self.batch(lengths)), (self.base.estimator, self.baseline_batch(lengths))
@@ -153,7 +156,7 @@ class Comparison:
     # letters
 
     def meaning(self, lengths: Mapping[str, int]) -> Meaning:
-        """The baseline's batch, and its letters as formulas of this model's letters where one exists."""
+        """Return the baseline's batch, and the baseline's letters as formulas of this model's where possible."""
         found: dict[str, Formula | None] = {}
         here = {key: size.name.text for size in self.own.model.spec.sizes for key in size.keys}
         for field in self.base.program.fields:
@@ -170,7 +173,7 @@ class Comparison:
         return Meaning(self.baseline_batch(lengths), {name: formula for name, formula in found.items() if formula})
 
     def lengths_of(self, stream: StreamInfo) -> dict[str, Formula | None]:
-        """Lengths of one baseline stream as formulas of this model's lengths, by axis."""
+        """Return axis of a baseline stream -> formula of this model's lengths, or None without a formula."""
         here = {one.name: one.variables for one in self.own.program.streams}
         typical = typical_lengths(self.base.program)
         if stream.name in self.given:
@@ -182,7 +185,7 @@ class Comparison:
         return {name: numeral(typical[name]) for name in stream.variables}
 
     def along(self) -> Iterator[tuple[str, Formula]]:
-        """Lengths that depend on the growing one: name and formula."""
+        """Yield (name, formula) of this model's lengths that depend on the growing length."""
         for name, text in self.spec.lengths:
             formula = self.formula(text)
             if formula:
@@ -192,7 +195,7 @@ class Comparison:
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
-        """Both costs at each tested length that both models accept.
+        """The costs of both models at each tested length that both accept.
 
         Raises:
             SymflopsError: the models share no valid length.
@@ -206,11 +209,11 @@ class Comparison:
 
     @property
     def here(self) -> int:
-        """The length at which figures are reported: the tested one closest to ``HERE``."""
+        """The length at which figures are reported: the accepted length closest to the one in ``HERE``."""
         return min((point.length for point in self.points), key=lambda length: abs(length - HERE[self.wide]))
 
     def difference(self) -> Difference:
-        """This model minus the baseline, at the length ``here``."""
+        """Compute this model's cost minus the baseline's, by cause, at the length ``here``."""
         lengths = self.lengths(self.here)
         found = Pair(self.own, self.base, self.batch(lengths), self.meaning(lengths)).difference()
         causes = (
@@ -220,7 +223,7 @@ class Comparison:
         return Difference(found.second, found.first, terms, tuple(causes))
 
     def told(self) -> Against:
-        """The whole comparison as the record that pages print."""
+        """Return all results of the comparison as an ``Against``, the record that pages print."""
         found, spec = self.difference(), self.spec
         config, batch, lengths = (
             tuple((name.text, formula.text) for name, formula in some) for some in (spec.config, spec.batch, spec.lengths)
@@ -234,7 +237,7 @@ class Comparison:
         )  # fmt: skip
 
     def negative(self, change: Change) -> Change:
-        """Negate a difference, for a batch of one item, where each statistic equals the item's own length."""
+        """Negate a change of closed forms; statistics become the length of the batch's only item."""
         alone = {statistic.name: statistic.formula for statistic in self.own.program.statistics}
         found: dict[Formula, tuple[Moment, Poly]] = {}
         for moment, formula in change:
@@ -245,12 +248,15 @@ class Comparison:
         return tuple((moment, writer.shortest(poly)) for moment, poly in found.values() if poly)
 
     def crossings(self) -> Iterator[Crossing]:
-        """Lengths at which this model becomes cheaper than the baseline, or stops being cheaper."""
+        """Yield the lengths from which this model is cheaper than the baseline, or no longer cheaper."""
         turns = [(one, two) for one, two in pairwise(self.points) if (one.own < one.base) != (two.own < two.base)]
         yield from (Crossing(self.between(one.length, two.length), two.own < two.base) for one, two in turns)
 
     def between(self, low: int, high: int) -> int:
-        """Bisect for the first grid length after ``low`` where the same model is cheaper as at ``high``."""
+        """Bisect for the first length above ``low`` at which the model that is cheaper at ``high`` is cheaper.
+
+        Only lengths on a grid are tried, which has a relative resolution of 1/``FINE``.
+        """
         step = max(1, low // FINE)
         while step < MOST and self.costs(low + step) is None:
             step *= 2

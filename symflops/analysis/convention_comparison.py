@@ -27,15 +27,15 @@ def compare(
     conventions: Sequence[str] = (),
     config: Any = None,
 ) -> list[dict[str, Any]]:
-    """One row of figures per regime or convention: a list of dicts, ready for pandas or polars.
+    """Return a dict of parameters and FLOPs per regime or convention, ready for pandas or polars.
 
     Args:
-        model: As :func:`symflops.explain` takes it.
-        batch: Per stream one entry per item; by default one item of typical lengths.
-        regimes: What trains, under the first of the ``conventions``; by default full training, and LoRA and checkpointing
-            where they fit the model.
-        conventions: What counts. With several, there is a row for each, under the first regime.
-        config: The config of a model that is named.
+        model: A model in any form that :func:`symflops.explain` accepts.
+        batch: For each stream a list of one entry per item; by default one item of typical lengths.
+        regimes: The regimes to compare, under the first of the ``conventions``; by default full training, and LoRA and
+            checkpointing where they fit the model.
+        conventions: One convention for all rows, or several to compare, under the first of the ``regimes``.
+        config: The config, if ``model`` is a name.
 
     Raises:
         SymflopsError: as :func:`symflops.estimate`; or several regimes and several conventions.
@@ -52,9 +52,9 @@ def compare(
 
 
 def under(make: Callable[[str], InterpretedEstimator], regimes: Sequence[str] = ()) -> dict[str, InterpretedEstimator]:
-    """Estimators by regime name; by default one for each of ``USUAL`` that fits the model.
+    """Create an estimator per regime with ``make``; by default for each of ``USUAL`` that fits the model.
 
-    A stored program lists every usual regime that fits; for other programs each one is tried.
+    A stored program lists every usual regime that fits the model. Under other programs, each usual regime is tried.
 
     Raises:
         SymflopsError: the model is not valid, or a named regime does not fit it.
@@ -97,7 +97,10 @@ def regimes_in(text: str) -> list[str]:
 def by_regime(
     models: Mapping[str, InterpretedEstimator], full: InterpretedEstimator, batch: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """One row per regime, with executed FLOPs relative to full training and to three forward passes."""
+    """Return a row of :func:`figures` per regime, with two ratios of its executed FLOPs.
+
+    ``to_full`` is relative to full training, ``to_three_forward`` to three forward passes; None if these cost nothing.
+    """
     rows, base = [figures(name, model, batch) for name, model in models.items()], figures("full", full, batch)
     for row in rows:
         executed = row["total"] + row["recomputed"]
@@ -107,7 +110,7 @@ def by_regime(
 
 
 def by_convention(models: Mapping[str, InterpretedEstimator], batch: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One row per convention; ``ratio`` is its total over the first row's total."""
+    """Return a row of work per convention; ``ratio`` is its total relative to the first row's, or None."""
     rows = []
     for name, model in models.items():
         found = figures("", model, batch)
@@ -117,7 +120,7 @@ def by_convention(models: Mapping[str, InterpretedEstimator], batch: Mapping[str
 
 
 def figures(name: str, model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, Any]:
-    """Forward, backward, recomputed and total work of one step, in the convention's unit."""
+    """Return the row of the regime ``name``: trainable parameters, and the work of each pass in a step."""
     m = model.moments(**batch)
     return {
         "regime": name,

@@ -41,7 +41,9 @@ def columns_in(text: str) -> dict[str, tuple[str, ...]]:
 
 
 class Priced:
-    """Prices a model's FLOPs from sums over the rows of a table.
+    """Computes a model's FLOPs on a table with a sample per row, from SQL sums over the rows.
+
+    ``columns`` maps each stream to the columns of the table that contain its lengths.
 
     Raises:
         BatchError: the model lacks a stream, a stream lacks a column, or moments are not sums over items.
@@ -70,7 +72,7 @@ class Priced:
         self.totals = (counted, *(found for found in self._totals if found is not None))
 
     def _stream(self, name: str, axes: Sequence[str], absent: int) -> None:
-        """Map a stream's axes to columns, or to the default length if the stream is omitted."""
+        """Set the columns with the lengths of a stream; without columns, its lengths are ``absent``."""
         given = self.columns.get(name)
         if given is None and not self.model.streams[name]:
             raise BatchError(f"'{self.model.name}' needs the stream '{name}': --columns '{name}={','.join(axes) or 'count'}'")
@@ -85,12 +87,12 @@ class Priced:
         return tuple(dict.fromkeys(c for name, _, _ in self.model.sets[items] for c in self.columns.get(name, ())))
 
     def _counted(self, items: str) -> Formula:
-        """The number of items per row: one, or the count column of a stream without lengths."""
+        """The number of items per row, as a formula: 1, or the count column of a stream without lengths."""
         counts = [Sym(self.columns[name][0]) for name, axes, _ in self.model.sets[items] if not axes and name in self.columns]
         return counts[0] if counts else ONE
 
     def _items(self, items: str) -> Items | None:
-        """An index set's columns and the conditions for valid items; None if no column belongs to it."""
+        """Return the columns of an index set and the conditions on a valid item; None without columns."""
         own = self._of_set(items)
         if not own:
             return None
@@ -104,7 +106,7 @@ class Priced:
         return Items(own, tuple(dict.fromkeys(one for one in conditions if not is_sure(one))))
 
     def _conditions(self, sets: Collection[str]) -> Iterator[Bracket]:
-        """Batch conditions, for a batch of one row, that read exactly these index sets."""
+        """Yield the conditions on a batch of one row whose statistics are of exactly the index sets ``sets``."""
         stored, settling = self.model.stored, self._settling()
         for row in stored.conditions:
             if {one["items"] for one in row["statistics"]} == set(sets):
@@ -120,7 +122,7 @@ class Priced:
 
     @cached_property
     def _totals(self) -> list[Total | None]:
-        """The SQL sum for each moment; None if the table has no items for it."""
+        """The SQL sum for each moment; None if the table has no columns for its index set."""
         settling = self._settling()
 
         def total(items: str, formula: int) -> Total:
@@ -129,7 +131,7 @@ class Priced:
         return [total(row["items"], row["formula"]) if row["items"] in self.sets else None for row in self._moments]
 
     def moments(self, row: Mapping[str, Any]) -> Moments:
-        """Moments from a result row of the query; moments without a sum over rows are 0.
+        """Convert a result row of the query to moments; moments without an SQL sum are 0.
 
         Raises:
             SymflopsError: a sum is missing from the result, or is not a whole number.
@@ -146,17 +148,17 @@ class Priced:
         return Moments(names, tuple(values), tuple(values), (), model.padded_sums)
 
     def left_out(self, row: Mapping[str, Any]) -> int:
-        """The number of table rows that the model cannot run, from a result row over the whole table."""
+        """Return the number of table rows that the model cannot run; ``row`` is a result for the whole table."""
         return int(row["n_rows"]) - int(row[self.rows.count])
 
     def per_step(self) -> int:
-        """FLOPs of each step that do not depend on the batch."""
+        """Return the FLOPs of one step that do not depend on its batch."""
         pairs = zip(self._moments, self.model.coefficients["total"], strict=True)
         sizes, formulas = self.model.sizes, self.model.stored.formulas
         return int(sum(cost * formulas.settled(row["formula"], sizes) for row, cost in pairs if row["items"] == ONCE and cost))
 
     def terms(self) -> list[tuple[Total, int]]:
-        """FLOPs per unit of each SQL sum, forward plus backward.
+        """Return (SQL sum, FLOPs of both passes per unit of this sum) for each sum that costs something.
 
         Raises:
             SymflopsError: the convention counts fractions of a FLOP.
@@ -170,14 +172,14 @@ class Priced:
         return found
 
     def figures(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """FLOPs by pass, tokens and FLOPs per token, from a result row of the query."""
+        """Return FLOPs by pass, ``tokens`` and ``flops_per_token`` from a result row of the query."""
         m = self.moments(row)
         found = {kind: getattr(self.model, kind)(m) for kind in KINDS}
         tokens = tokens_of(self.model.stored, self.model.regime, self.model.sizes, m)
         return found | {"tokens": tokens, "flops_per_token": per_token(found["total"], tokens)}
 
     def described(self) -> dict[str, Any]:
-        """Spec, regime, convention, parameters, notes and evidence, as in an estimate."""
+        """Return spec, regime, convention, parameters, notes and evidence, as :func:`symflops.estimate` does."""
         model = self.model
         notes = list(model.notes(self.columns))
         if self.per_step():
@@ -189,7 +191,7 @@ class Priced:
 
 
 def is_sure(one: Bracket) -> bool:
-    """Whether a condition holds for every length."""
+    """Whether a condition compares two constants and holds; False if a length decides it."""
     left, right = one.arguments
     return (
         isinstance(left, Num)
@@ -199,12 +201,12 @@ def is_sure(one: Bracket) -> bool:
 
 
 def all_totals(models: Iterable[Priced]) -> list[Total]:
-    """SQL sums of several models without duplicates."""
+    """Return the SQL sums that any of ``models`` needs, without duplicates."""
     return list(dict.fromkeys(total for model in models for total in model.totals))
 
 
 def summed_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add up the result rows of all groups into one; ``n_rows`` is the same in each and is kept.
+    """Add up result rows, one per group of table rows; ``n_rows``, equal in all of them, is not added.
 
     Raises:
         SymflopsError: ``rows`` is empty, or a sum is not a whole number.

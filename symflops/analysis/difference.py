@@ -25,13 +25,16 @@ Key = tuple[str, Hashable, str]
 
 
 def decided(subject: Subject, numbers: Sequence[str]) -> Program:
-    """The subject's program with conditions resolved and the sizes in ``numbers`` replaced by values."""
+    """Return the subject's program with conditions resolved, and with values for the sizes ``numbers``."""
     program, sizes = subject.program.counting([subject.derived.case.convention]), subject.estimator.sizes
     return specialise(program, {field.letter: sizes[field.letter] for field in program.fields}, numbers)
 
 
 def renamed(program: Program, first: Program, names: Mapping[str, str]) -> Program:
-    """``program`` with letters of ``first`` where both mean the same; other clashing letters get ``_2``."""
+    """Rename letters of ``program`` to those of ``first`` with equal meaning; other clashes get ``_2``.
+
+    ``names`` maps letters of ``first`` to letters of ``program`` for sizes of the same config field.
+    """
     back = {other: letter for letter, other in names.items()}
     lengths = {stream.name: stream.variables for stream in first.streams}
     for stream in program.streams:
@@ -52,9 +55,9 @@ def renamed(program: Program, first: Program, names: Mapping[str, str]) -> Progr
 
 
 def meant(program: Program, first: Program, letters: Mapping[str, Formula | None]) -> Program:
-    """``program`` with its letters, and sizes derived from them, replaced by formulas.
+    """Replace letters of ``program``, and sizes derived from them, by formulas in letters of ``first``.
 
-    A size that ``first`` derives by the same formula gets the letter of ``first``.
+    A size that ``first`` derives by the same formula gets the letter of ``first``. A letter with None in ``letters`` stays.
     """
     known, derived = dict(letters), {one.formula: Sym(one.letter) for one in first.definitions}
     for one in program.definitions:
@@ -65,20 +68,21 @@ def meant(program: Program, first: Program, letters: Mapping[str, Formula | None
 
 
 def in_place(part: Any, letters: Mapping[str, Formula | None]) -> Any:
-    """Substitute formulas for letters in a formula or in any record of formulas."""
+    """Substitute formulas for letters in a formula or in any record of formulas; None keeps a letter."""
     return Rewriting(lambda formula: letters.get(formula.name) if isinstance(formula, Sym) else None)(part)
 
 
 def lengths_of(program: Program) -> frozenset[str]:
-    """Letters of a program that stand for lengths: batch variables and batch statistics."""
+    """Return the letters of a program that stand for lengths: batch variables and batch statistics."""
     found = {name for stream in program.streams for name in stream.variables}
     return frozenset(found | {statistic.name for statistic in program.statistics})
 
 
 class Work:
-    """Expanded closed forms of a specialised program and of its modules, keyed by moment.
+    """Closed forms of a specialised program and of its modules: moment -> coefficient, as a polynomial.
 
-    Moments are expanded too if ``lengths`` are given, because formulas may replace these letters.
+    If ``lengths``, the letters of lengths, are given, moments are split into products of these letters. Two models whose
+    lengths are formulas of each other then have comparable moments.
     """
 
     def __init__(self, program: Program, subject: Subject, lengths: Collection[str] = ()) -> None:
@@ -88,12 +92,12 @@ class Work:
         self.moments: dict[Key, Moment] = {}
 
     def letters(self) -> Iterator[str]:
-        """Letters of the forward closed form, in order of occurrence."""
+        """Yield the letters of the forward closed form, in order of occurrence."""
         for _, formula in self.case.forward:
             yield from symbols(formula)
 
     def forms(self, work: str, module: str | None) -> dict[Key, Poly]:
-        """Coefficient of each moment in one pass, for the whole model or for one module."""
+        """Return moment -> coefficient in the pass ``work``, of ``module`` or (None) of the whole model."""
         found: dict[Key, Poly] = {}
         for place, formula in getattr(self.case, work) if module is None else self.lines(work, module):
             for key, factor in self.parts(place):
@@ -101,7 +105,7 @@ class Work:
         return found
 
     def parts(self, place: int) -> Iterator[tuple[Key, Poly]]:
-        """Split a moment into products of lengths, each with its factor."""
+        """Split the moment at position ``place`` into products of lengths; yields (product's key, factor)."""
         moment = self.program.moments[place]
         named = replace(moment, name=self.program.sum_name(place, self.case.convention))
         if not self.lengths:
@@ -117,7 +121,7 @@ class Work:
             yield part, factor
 
     def lines(self, work: str, module: str) -> Iterator[tuple[int, Formula]]:
-        """(moment position, coefficient) of each term of a module in one pass."""
+        """Yield (position of a moment, coefficient) for each term of ``module`` in the pass ``work``."""
         program, convention = self.program, self.case.convention
         for line in program.regime(self.case.regime).under(convention):
             if line.module == module and (line.seen or program.row(convention).unseen):
@@ -134,7 +138,7 @@ class Forms:
         self.writer = Writer([*one.letters(), *two.letters()])
 
     def change(self, work: str = "forward", module: str | None = None) -> Change:
-        """The second closed form minus the first, for the whole model or for one module."""
+        """Subtract the first closed form from the second, in the pass ``work``, of ``module`` or of the model."""
         before, after = (each.forms(work, module) for each in (self.one, self.two))
         changes = {key: after.get(key, Poly({})) - before.get(key, Poly({})) for key in dict.fromkeys([*before, *after])}
         moments = self.two.moments | self.one.moments
@@ -143,7 +147,11 @@ class Forms:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The second model minus the first: figures, both closed forms, and causes that sum to the figures."""
+    """The cost of a second model compared with that of a first one.
+
+    ``terms`` has the second closed form minus the first, by pass. The figures of all ``causes`` add up to ``second`` minus
+    ``first``.
+    """
 
     first: Figures
     second: Figures
@@ -153,14 +161,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A pair's second model in terms of the first: its batch, and its letters as formulas."""
+    """The batch of a second model, and its letters as formulas in the letters of a first model."""
 
     batch: Batch
     letters: Mapping[str, Formula]
 
 
 class Pair:
-    """Two models on the same batch, or on two batches that ``meaning`` relates."""
+    """Two models to compare on one batch; if ``meaning`` is given, the second one on the batch there."""
 
     def __init__(self, first: Subject, second: Subject, batch: Batch, meaning: Meaning | None = None) -> None:
         self.first, self.second, self.batch, self.meaning = first, second, batch, meaning
@@ -168,7 +176,7 @@ class Pair:
         self.letters = shared(first.program, second.program)
 
     def difference(self) -> Difference:
-        """The second model minus the first, by cause.
+        """Compute the cost of the second model minus that of the first, by cause.
 
         Raises:
             SymflopsError: one of the models rejects its batch.
@@ -182,7 +190,10 @@ class Pair:
     # sizes
 
     def changed(self) -> tuple[Subject, list[Cause]]:
-        """The first model with every size of the second that it accepts, and the cost change from each size."""
+        """Change the sizes of the first model to those of the second, one by one, where it accepts them.
+
+        Returns the changed model, and a cause for each change with an effect.
+        """
         one, two = self.first.estimator.sizes, self.second.estimator.sizes
         here, causes, waiting = self.first, list[Cause](), list[str]()
         for letter, other in self.letters.items():
@@ -202,7 +213,7 @@ class Pair:
         return here, causes
 
     def moved(self, here: Subject, values: Mapping[str, Any]) -> Subject | None:
-        """``here`` with new values for some sizes; None if the model rejects them."""
+        """Return ``here`` with ``values`` for the sizes with these letters; None if the model rejects them."""
         config = here.with_size(*next(iter(values.items())))
         for letter, value in values.items():
             put(config, here.program.keys[letter], list(value) if isinstance(value, tuple) else value)
@@ -216,7 +227,10 @@ class Pair:
     # modules
 
     def modules(self, middle: Subject) -> Iterator[Cause]:
-        """Causes by module, largest first: the second model against the first with the second's sizes."""
+        """Yield a cause per module, largest first: its cost in the second model minus that in ``middle``.
+
+        ``middle`` is the first model with the sizes of the second.
+        """
         done = [by_module(middle.estimator, self.batch), by_module(self.second.estimator, self.other)]
         forms, found = self.forms(middle, self.second), []
         for name in dict.fromkeys([*done[0], *done[1]]):
@@ -231,14 +245,17 @@ class Pair:
     # formulas
 
     def forms(self, here: Subject, there: Subject, letters: Sequence[str] = ()) -> Forms:
-        """Closed forms of both models in their shared sizes; sizes that differ become numbers."""
+        """Return the closed forms of two models in the letters of sizes with equal values.
+
+        Other sizes, and those in ``letters``, are numbers.
+        """
         one, two = self.works(here, there, letters)
         counts = {field.letter for field in here.program.fields if field.kind == "count"}
         closed = counts & (set(one.letters()) ^ set(two.letters()))  # a count that only one form keeps symbolic
         return Forms(*(self.works(here, there, (*letters, *closed)) if closed else (one, two)))
 
     def works(self, here: Subject, there: Subject, letters: Sequence[str]) -> tuple[Work, Work]:
-        """Closed forms of two models, with numbers for ``letters`` and for sizes that differ."""
+        """Return closed forms of two models, with numbers for ``letters`` and for sizes with unequal values."""
         names = shared(here.program, there.program)
         sizes = here.estimator.sizes, there.estimator.sizes
         if there is self.second and self.meaning:
@@ -258,14 +275,14 @@ NOTHING = Figures(0, 0, 0)
 
 
 def shared(one: Program, two: Program) -> dict[str, str]:
-    """Letters of ``one`` -> letters of ``two`` for sizes read from the same config field."""
+    """Return letter of ``one`` -> letter of ``two`` for sizes read from the same config field."""
     fields = {key: letter for letter, keys in reversed(list(two.keys.items())) for key in keys}
     found = ((letter, next((fields[key] for key in keys if key in fields), None)) for letter, keys in one.keys.items())
     return {letter: other for letter, other in found if other is not None}
 
 
 def same(one: Any, two: Any) -> bool:
-    """Whether two sizes have equal values of one type; a size without a value equals nothing."""
+    """Whether two values of sizes are equal and of one type; False for a missing value."""
     return type(one) is type(two) and isinstance(one, (int, str, tuple, Fraction, type(None))) and bool(one == two)
 
 
@@ -277,13 +294,13 @@ def value_text(value: Any) -> str:
 
 
 def figures(model: InterpretedEstimator, batch: Batch) -> Figures:
-    """Parameters, forward and backward FLOPs of one step on ``batch``."""
+    """Return the parameters, forward and backward FLOPs of one step on ``batch``."""
     m = model.moments(**batch)
     return Figures(model.parameters, model.forward(m), model.backward(m))
 
 
 def by_module(model: InterpretedEstimator, batch: Batch) -> dict[str, Figures]:
-    """Parameters, forward and backward FLOPs of one step, by module path."""
+    """Return module path -> parameters, forward and backward FLOPs of one step on ``batch``."""
     found: dict[str, list[int]] = {}
     for name, flops in model.by_module(model.moments(**batch)).items():
         found[name] = [0, flops.forward, flops.backward]

@@ -28,7 +28,7 @@ PASSES = ("forward", "backward", "recomputed")
 
 
 def default_batch(model: InterpretedEstimator) -> dict[str, Any]:
-    """A batch of one item per stream, with typical lengths that the model accepts."""
+    """Return a batch of one item per stream, with typical lengths that the model accepts."""
     streams = model.stored.streams
     lengths = typical_lengths(streams, rests_of(model.stored, model.sizes), model.taken)
     return as_batch(streams, lengths) | {stream.name: 1 for stream in streams if stream.counts}
@@ -40,7 +40,7 @@ class Explanation:
     Attributes:
         rows: One dict per module, parents before children, ready for pandas or polars.
         batch: The given batch, or one item of typical lengths per stream.
-        known: Values of sizes that are folded into the closed form; None keeps every size symbolic.
+        known: Sizes that the closed form has as numbers; with None, every size is a letter.
     """
 
     def __init__(self, model: InterpretedEstimator, batch: Mapping[str, Any] | None = None, known: Known | None = None) -> None:
@@ -55,12 +55,12 @@ class Explanation:
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """A row per module: path, ``depth``, ``parameters``, FLOPs of each pass, ``total`` and ``share``."""
+        """A dict per module: name, ``depth``, ``parameters``, FLOPs of each pass, ``total`` and ``share``."""
         root = tree_of(self.model, self.model.moments(**self.batch))
         return list(rows_of(root, root.total))
 
     def top(self, most: int) -> list[dict[str, Any]]:
-        """A row for the whole model, then the ``most`` modules with the most work of their own, largest first."""
+        """Return a row for the model, then for the ``most`` modules with the most work outside their children."""
         root = largest(self.model, self.model.moments(**self.batch), most)
         return list(rows_of(root, root.total))
 
@@ -71,7 +71,10 @@ class Explanation:
 
     @property
     def roles(self) -> list[dict[str, Any]]:
-        """Modules by role and region, which conventions may treat apart; ``inferred`` if the spec names none."""
+        """A dict per role or region, by which a convention can count differently, with its ``modules``.
+
+        ``role`` is the name of the role or region; ``inferred`` is True if the spec does not name it.
+        """
         document, found = self._document, dict[tuple[str, bool], dict[str, None]]()
         for position in self.model.stored.lines(self.model.regime, self.model.convention):
             module, shared, *_ = line_of(document, document["all_lines"][position])
@@ -84,7 +87,7 @@ class Explanation:
 
     @property
     def closed_form(self) -> dict[str, dict[str, str]]:
-        """The closed form of each pass: moment -> coefficient."""
+        """The closed forms as text: pass -> moment -> coefficient."""
         if self._folded is not None:
             return self._folded[0]
         case = next(
@@ -96,7 +99,7 @@ class Explanation:
 
     @cached_property
     def _folded(self) -> tuple[dict[str, dict[str, str]], list[dict[str, str]], list[str]] | None:
-        """(closed forms with known sizes folded in, their letters, the folded values); None without any."""
+        """(closed forms with known sizes as numbers, their letters, other known sizes); None if none is known."""
         if not self.known:
             return None
         from symflops.library.assumed_sizes import forms_of, symbols_of
@@ -106,7 +109,7 @@ class Explanation:
         return forms_of(program, case), *symbols_of(program, case)
 
     def _moment(self, position: int) -> str:
-        """The name of a moment: the one for padded lengths if the convention counts padding."""
+        """Return the name of the moment at ``position``, for padded lengths if the convention counts padding."""
         row = self.model.stored.moments[position]
         padded = self.model.stored.of_convention("lengths", self.model.convention) == PADDED and not row.get("side")
         lengths = self.model.stored.formulas.letters(row["formula"])
@@ -114,7 +117,7 @@ class Explanation:
 
     @property
     def symbols(self) -> list[dict[str, str]]:
-        """Letters of the closed form: sizes with config field and meaning, derived sizes with their formula."""
+        """A dict per letter of the closed form: a size with ``field`` and ``doc``, or with a ``formula``."""
         if self._folded is not None:
             return self._folded[1]
         sizes = [{"letter": row["letter"], "field": row["attribute"], "doc": row["doc"]} for row in self._document["fields"]]
@@ -123,22 +126,22 @@ class Explanation:
 
     @property
     def folded(self) -> list[str]:
-        """Known sizes that are folded into the closed forms, each with its value."""
+        """Known sizes whose letters the closed forms no longer have, each as text ``name = value``."""
         return [] if self._folded is None else self._folded[2]
 
     @property
     def sums(self) -> dict[str, str]:
-        """Moments of the closed form -> the index set that each one sums over."""
+        """Moment of the closed form -> index set over whose items it sums."""
         return {name: row["items"] for name, row in self._named if row["items"] != ONCE}
 
     @property
     def of_batch(self) -> dict[str, str]:
-        """Moments that occur once per batch -> their formulas."""
+        """Moment of the closed form that occurs once per batch -> its formula as text."""
         return {name: self._printer.text(row["formula"]) for name, row in self._named if row["items"] == ONCE}
 
     @property
     def _named(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """Name and program row of each moment in the closed form."""
+        """(name, row of the stored program) of each moment in the closed form."""
         named = {name for form in self.closed_form.values() for name in form}
         places = self.model.stored.places(self.model.convention)
         rows = [(self._moment(place), self.model.stored.moments[place]) for place in places]
@@ -183,10 +186,10 @@ def explain(
     Args:
         model: The name of a spec, a class, a variant or a published model; a path of a spec, a config or a folder with one;
             a config; an estimator; or the result of :func:`symflops.load`.
-        batch: Per stream one entry per item; by default one item of typical lengths.
-        regime: What trains; by default ``full``, or the estimator's own regime.
-        convention: What counts; by default ``symflops``, or the estimator's own convention.
-        config: The config of a model that is named.
+        batch: For each stream a list of one entry per item; by default one item of typical lengths.
+        regime: The regime, by name or file; by default ``full``, or that of the estimator.
+        convention: The convention, by name or file; by default ``symflops``, or that of the estimator.
+        config: The config, if ``model`` is a name.
 
     Raises:
         SymflopsError: as :func:`symflops.estimate`.

@@ -22,15 +22,16 @@ from symflops.ir.program import Program
 from symflops.support.errors import SymflopsError
 
 MOST_STEP = 64
-"""Largest gap between two valid lengths that the search bridges."""
+"""Largest increase of a length that is tried to find the next valid one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overtaking:
-    """The length from which attention costs at least as much as everything else, in one pass.
+    """The length ``letter`` of ``streams`` from which attention costs at least as much as all other work.
 
-    ``known`` says whether every letter in the closed form of ``crossover`` has a value; ``root`` is its numeric value.
-    ``assumed`` are conditions on lengths; ``refused`` says why the class rejects an item of the first whole length.
+    ``crossover`` is the closed form of this length, and ``root`` its value, or None. ``known`` is True if every letter in the
+    closed form has a value. ``assumed`` are the conditions on lengths under which it holds. ``refused`` says why the class
+    rejects an item of this length, rounded up; it is empty if the class accepts the item.
     """
 
     streams: tuple[str, ...]
@@ -44,9 +45,9 @@ class Overtaking:
 
 @dataclass(frozen=True, slots=True)
 class OneMore:
-    """Parameters and FLOPs added by raising a size or length by ``step``.
+    """Parameters and FLOPs added by raising a size or length from ``now`` by ``step``.
 
-    ``formulas`` holds the added forward FLOPs as a formula for each moment.
+    ``formulas`` has (moment, change of its coefficient) pairs, whose products add up to the added forward FLOPs.
     """
 
     name: str
@@ -60,7 +61,7 @@ class OneMore:
 
 
 class Growth:
-    """Growth analysis of one model on one batch."""
+    """How the cost of a model on a batch grows with its sizes and lengths."""
 
     def __init__(self, subject: Subject, batch: Batch) -> None:
         self.subject, self.batch = subject, dict(batch)
@@ -74,7 +75,7 @@ class Growth:
     # attention crossovers
 
     def overtakings(self) -> Iterator[Overtaking]:
-        """Attention crossovers for every length, forward and for both passes."""
+        """Yield, for every length, where attention overtakes all other work, forward and in both passes."""
         subject, sizes = self.subject, default_sizes(self.program)
         told = analysis(self.program, subject.regime, subject.convention, sizes)
         known = {**(sizes or {}), **dict(told.lengths)}
@@ -86,7 +87,7 @@ class Growth:
                     yield Overtaking(grown.unknown.streams, letter, found, *root(found, known), grown.assumed, refused)
 
     def refusal(self, letter: str, value: int | None) -> str:
-        """Why the class rejects an item of length ``value``; empty if it accepts one."""
+        """Return why the class rejects items whose length ``letter`` is ``value``; empty if it does not."""
         model = self.subject.estimator
         if value is None or letter not in model.taken or not self.batch:
             return ""
@@ -99,7 +100,7 @@ class Growth:
     # cost of one more
 
     def tokens(self) -> Iterator[OneMore]:
-        """Cost of one more token in the first item of each stream, per axis."""
+        """Yield, per stream and axis, the cost of raising the first item's length to the next valid one."""
         subject, model = self.subject, self.subject.estimator
         here = model.moments(**self.batch)
         for stream in subject.program.streams:
@@ -118,7 +119,7 @@ class Growth:
                     break
 
     def sizes(self) -> Iterator[OneMore]:
-        """Cost of raising each size by one, layer counts first; sizes without effect are omitted."""
+        """Yield the cost of raising each size by one, layer counts first; sizes without effect are omitted."""
         subject, model = self.subject, self.subject.estimator
         fields = {field.letter: field for field in subject.program.fields}
         for letter in sorted(subject.numbers(), key=lambda letter: fields[letter].kind != "count"):
@@ -135,7 +136,10 @@ class Growth:
                 yield OneMore(fields[letter].keys[0], fields[letter].kind, now, 1, *more, formulas)
 
     def formulas(self, letter: str, here: Any, forward: int) -> tuple[tuple[str, Formula], ...]:
-        """Change of the forward closed form by moment; empty if the size changes more than coefficients."""
+        """Return (moment, change of its coefficient in the forward pass) if the size ``letter`` grows by 1.
+
+        Empty if the size also changes moments or derived sizes, or if the changes do not add up to ``forward``.
+        """
         program, case = self.program, self.decided.case
         names = [one.letter for one in program.definitions if letter in set(symbols(one.formula))]
         if names or letter in set().union(*(moment.sizes for moment in program.moments)):
@@ -155,20 +159,20 @@ class Growth:
     # over a length
 
     def over(self, stream: str = "") -> tuple[Sweep, list[PerToken]]:
-        """FLOPs per token, forward plus backward, as the items of a stream grow."""
+        """Return a sweep over growing items of ``stream``, and the FLOPs per token of both passes in it."""
         grown, subject, model = sweep(self.batch, stream), self.subject, self.subject.estimator
         step = Step(subject.program, model.sizes, self.batch, subject.derived.case, model.stored)
         return grown, list(grown_steps(step, grown))
 
 
 def one_more(letter: str) -> Rule:
-    """A rewrite rule that replaces a size by itself plus 1."""
+    """Return a rule for :func:`symflops.formula.factoring.expanded` that replaces a size by itself plus 1."""
     rules: dict[Formula, Poly] = {Sym(letter): Poly.atom(Sym(letter)) + Poly.constant(1)}
     return rules.get
 
 
 def root(found: Crossover, sizes: Mapping[str, Any]) -> tuple[bool, float | None]:
-    """Whether every letter of a crossover has a value, and the length at which both sides cost the same."""
+    """Return (whether every letter of a crossover has a value, its length as a number or None)."""
     try:
         if found.kind == "quotient":
             return True, float(Fraction(evaluate(found.above, sizes)) / Fraction(evaluate(found.below, sizes)))

@@ -11,7 +11,7 @@ from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.support.errors import SymflopsError
 
 MOST_STEP = 512
-"""Largest gap between two valid values of a size that the search bridges."""
+"""Largest increase of a value that is tried to find the next valid one."""
 CHECKED = 16
 """Extra points at which the cost is evaluated, to check that it is monotonic."""
 HOUR = 3600
@@ -22,11 +22,11 @@ Cost = Callable[[int], int]
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The value that comes closest to a budget without exceeding it.
+    """The value of a size or length whose cost comes closest to a budget without exceeding it.
 
-    ``remainder`` is the unspent budget, ``following`` the next valid value, which exceeds it. ``step`` is the distance between
-    valid values. ``grows`` is False if the cost falls as the value rises: then the value is the least that fits.
-    ``throughout`` is False if the cost is not monotonic at the evaluated points.
+    ``flops`` is its cost, and ``remainder`` the unspent budget. ``following`` is the next valid value, whose cost exceeds the
+    budget, and ``step`` the distance between valid values. ``grows`` is False if the cost falls as the value rises: then
+    ``value`` is the least that fits. ``throughout`` is False if the cost is not monotonic at the evaluated points.
     """
 
     value: int
@@ -40,7 +40,10 @@ class Solution:
 
 
 def solve(subject: Subject, name: str, budget: int, batch: Batch, tokens: int = 0) -> Solution:
-    """Solve for the value of ``name`` at which a step (or training on ``tokens``) fits the budget.
+    """Find the value of the size or length ``name`` at which the cost fits ``budget`` FLOPs.
+
+    The cost is that of one step on ``batch``, or, unless ``tokens`` is 0, that of training on so many tokens. If ``name`` is
+    ``tokens``, the number of tokens is found that the budget pays for.
 
     Raises:
         SymflopsError: no size or length has that name, or no value has a cost near the budget.
@@ -65,7 +68,7 @@ def solve(subject: Subject, name: str, budget: int, batch: Batch, tokens: int = 
 
 
 def of_tokens(subject: Subject, budget: int, batch: Batch) -> Solution:
-    """The number of tokens in as many whole steps as the budget pays for."""
+    """Find the number of tokens in as many whole steps on ``batch`` as the budget pays for."""
     model = subject.estimator
     each, cost = subject.tokens(model, batch), model.total(model.moments(**batch))
     if not cost:
@@ -77,12 +80,17 @@ def of_tokens(subject: Subject, budget: int, batch: Batch) -> Solution:
 
 
 def search(cost: Cost, budget: int, start: int, most: int, name: str) -> Solution:
-    """Bisect for the largest valid value within the budget (the smallest if the cost falls).
+    """Bisect for the largest valid value within the budget, or for the smallest if the cost falls.
 
-    ``cost`` raises :class:`SymflopsError` for a value that the model does not take.
+    Args:
+        cost: Maps a value to FLOPs; raises :class:`SymflopsError` if the model rejects the value.
+        budget: The largest cost, in FLOPs.
+        start: A valid value, from which valid values are sought.
+        most: The largest value to try.
+        name: The name of the size or length, for error messages.
 
     Raises:
-        SymflopsError: no value has a cost near the budget.
+        SymflopsError: all valid values cost more than the budget, or all cost less; or no value but ``start`` is valid.
     """
     known: dict[int, int] = {}
 
@@ -112,7 +120,10 @@ def search(cost: Cost, budget: int, start: int, most: int, name: str) -> Solutio
 
 
 def lowest(at: Cost, first: int, start: int, step: int) -> int:
-    """The smallest valid value between ``first`` and ``start``, by bisection: all above it are valid."""
+    """Bisect for the smallest valid value from ``first`` to ``start``, in steps of ``step``.
+
+    This assumes that all values between the smallest one and ``start`` are valid.
+    """
     low, high = first - step, start
     while high - low > step:
         middle = low + (high - low) // step // 2 * step if low >= first else first
@@ -125,10 +136,10 @@ def lowest(at: Cost, first: int, start: int, step: int) -> int:
 
 
 def among(at: Cost, start: int, budget: int, name: str) -> Solution:
-    """Solve by trying every value up to ``start``, if no larger one is valid (groups that divide heads).
+    """Solve by trying every value up to ``start``, for sizes such as groups, which must divide the heads.
 
     Raises:
-        SymflopsError: no other value is valid, or none has a cost near the budget.
+        SymflopsError: only one value is valid; or all cost more than the budget, or all cost less.
     """
     costs: dict[int, int] = {}
     for value in range(1, min(start, MOST_STEP) + 1):
@@ -149,7 +160,7 @@ def among(at: Cost, start: int, budget: int, name: str) -> Solution:
 
 
 def step_of(at: Cost, start: int, most: int) -> int:
-    """The distance from ``start`` to the next larger value that the model takes."""
+    """Return the distance from ``start`` to the next larger value that the model accepts."""
     for step in range(1, MOST_STEP + 1):
         if start + step > most:
             break
@@ -162,7 +173,7 @@ def step_of(at: Cost, start: int, most: int) -> int:
 
 
 def bracket(at: Cost, first: int, step: int, most: int, budget: int, name: str) -> tuple[int, int]:
-    """Two values whose costs lie on either side of the budget.
+    """Return two valid values (low, high), one of which fits the budget while the other does not.
 
     Raises:
         SymflopsError: no such pair exists.
@@ -196,10 +207,10 @@ class Budget:
 
 
 def budget(subject: Subject, tokens: int, batch: Batch, rate: float, mfu: float) -> Budget:
-    """Price training on ``tokens`` in steps like ``batch``, on devices of ``rate`` FLOP/s at ``mfu``.
+    """Compute the cost of training on ``tokens`` in steps on ``batch``, at ``mfu`` times ``rate`` FLOP/s.
 
     Raises:
-        SymflopsError: the batch has no tokens, or a figure is out of range.
+        SymflopsError: the batch has no tokens, ``tokens`` or ``mfu`` is out of range, or the convention counts MACs.
     """
     if not 0 < mfu <= 1:
         raise SymflopsError(f"an MFU is a share of the peak, above 0 and at most 1, not {mfu:g}")

@@ -21,7 +21,7 @@ Batch = Mapping[str, Any]
 
 
 class Subject:
-    """A model and its config, with methods that change one size or one length.
+    """A model under one config, regime and convention, with methods that replace one size or one length.
 
     Raises:
         SymflopsError: the model, regime or convention is unknown, or the config does not fit.
@@ -37,7 +37,7 @@ class Subject:
         self.known: dict[tuple[str, Any], InterpretedEstimator] = {}
 
     def of_config(self, config: Mapping[str, Any]) -> Subject:
-        """The same model, regime and convention with another config."""
+        """Return a subject of the same model, regime and convention with the config ``config``."""
         return Subject(self.spec, config, self.regime, self.convention)
 
     def derivation(self, config: Mapping[str, Any]) -> Derived:
@@ -51,11 +51,11 @@ class Subject:
 
     @property
     def estimator(self) -> InterpretedEstimator:
-        """The estimator for the config without changes."""
+        """The estimator for the config of this subject."""
         return self.at("", None)
 
     def batch(self) -> dict[str, Any]:
-        """One item per stream, of typical lengths."""
+        """Return a batch of one item per stream, with typical lengths."""
         return default_batch(self.estimator)
 
     def with_size(self, letter: str, value: Any) -> dict[str, Any]:
@@ -65,12 +65,12 @@ class Subject:
         return config
 
     def at(self, letter: str, value: Any) -> InterpretedEstimator:
-        """The estimator with the size ``letter`` set to ``value``; cached. An empty letter changes nothing.
+        """Return the estimator for the config in which the size ``letter`` is ``value`` (cached).
 
-        A size that decides the structure derives the program again.
+        With an empty ``letter`` the config is unchanged. If the size decides the structure, the program is derived again.
 
         Raises:
-            SymflopsError: the model does not take the value.
+            SymflopsError: the model does not accept the value.
         """
         if (letter, value) not in self.known:
             config = self.with_size(letter, value) if letter else self.config
@@ -80,13 +80,13 @@ class Subject:
         return self.known[letter, value]
 
     def numbers(self) -> list[str]:
-        """The letters of the sizes that are whole numbers."""
+        """Return the letters of the sizes whose values under this config are whole numbers."""
         sizes = self.estimator.sizes
         fields = [field for field in self.program.fields if field.keys and field.kind in ("number", "count")]
         return [field.letter for field in fields if type(sizes[field.letter]) is int]
 
     def variable(self, name: str) -> tuple[str, str]:
-        """Resolve a name to ``("size", letter)`` or to ``("length", axis)``.
+        """Resolve ``name``, a config field, letter or stream, to ``("size", letter)`` or ``("length", axis)``.
 
         Raises:
             SymflopsError: no size or length has this name, several lengths do, or the size is not a number.
@@ -112,7 +112,7 @@ class Subject:
         return "size", letter
 
     def items(self, batch: Batch, axis: str) -> tuple[str, int, list[Any]]:
-        """The stream that has an axis, the position of the axis in an entry, and the batch's entries.
+        """Return (stream with ``axis``, position of ``axis`` in an entry, entries of the stream in ``batch``).
 
         Raises:
             SymflopsError: the batch has no items of that stream.
@@ -138,7 +138,7 @@ class Subject:
         return {**batch, name: made}
 
     def tokens(self, model: InterpretedEstimator, batch: Batch) -> int:
-        """The number of tokens in a batch.
+        """Return the number of tokens in ``batch``, by which ``model`` divides its FLOPs.
 
         Raises:
             SymflopsError: the batch has no tokens.
@@ -150,7 +150,7 @@ class Subject:
 
 
 def closed_forms(spec: str, config: Mapping[str, Any], regime: str, convention: str) -> Derived:
-    """The closed forms for a config: from the stored program, or derived if an argument is a file.
+    """Return the closed forms for a config: derived if an argument is a file, else from a stored program.
 
     Raises:
         SymflopsError: as :func:`symflops.library.lookup.estimator`.

@@ -12,14 +12,17 @@ from symflops.support.findings import Label
 
 
 class Blocks:
-    """Places block calls; ``place_entries`` places the body of a block."""
+    """Adds the nodes of block calls to the graph; ``place_entries`` does so for the body of a block."""
 
     def __init__(self, services: Services, place_entries: PlaceEntries) -> None:
         self.services = services
         self.place_entries = place_entries
 
     def place(self, entry: BlockCall, frame: Frame) -> None:
-        """Place one block call and bind its results; a local block also sees the sizes of the spec."""
+        """Add the nodes of one block call to the graph, and bind its results.
+
+        Expressions of a block that the spec itself defines may use the sizes of the spec.
+        """
         block, services = entry.block, self.services
         values = Journaled((name.text, ABSENT) for name in block.inputs)
         for name, given in zip(block.inputs, entry.arguments, strict=False):
@@ -39,7 +42,7 @@ class Blocks:
         return services.binder.bind(entry, entry.common, results, frame)
 
     def _parameters(self, entry: BlockCall, values: Journaled[str, Binding], frame: Frame) -> dict[str, Any]:
-        """Names visible in the block, with values; a default may use earlier parameters."""
+        """Map the names that the block's expressions may use to values; a default may use earlier parameters."""
         evaluator = self.services.evaluator
         names: dict[str, Any] = dict(frame.sizes) if entry.block.local else {}
         for parameter, default in entry.block.parameters:
@@ -50,7 +53,7 @@ class Blocks:
         return names
 
     def _body(self, entry: BlockCall, inner: Frame) -> list[Binding]:
-        """Place the body of a block in the frame of its call; return its output bindings."""
+        """Add the nodes of a block's body, in the frame of the call; return the bindings of the outputs."""
         block, surroundings = entry.block, self.services.surroundings
         surroundings.calls.append(Label(entry.span, f"in this call of block '{block.name}'"))
         around, surroundings.ahead = surroundings.ahead, []

@@ -43,7 +43,7 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence
 
     Raises:
         SpecError: with every finding.
-        UnknownSizeError: its structure depends on a size that is not fixed.
+        UnknownSizeError: the structure of the graph depends on a size that is not fixed.
     """
     graph, report = build_through(spec, fixed, patterns)
     report.check()
@@ -88,7 +88,7 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
 
 
 def size_names(spec: Spec, fixed: Mapping[str, Any]) -> dict[str, Any]:
-    """Map each size to its value in expressions: a symbol, a setting, or its fixed value."""
+    """Map each size to its value in expressions: as fixed, else a symbol, condition or unknown setting."""
     names: dict[str, Any] = {letter: known(value) for letter, value in spec.constants}
     for size in spec.sizes:
         name = size.name.text
@@ -108,7 +108,7 @@ def size_names(spec: Spec, fixed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def cost_symbol(value: Any) -> Expr:
-    """The symbol of a size in costs, or its fixed number."""
+    """The symbol of a size as formulas of costs have it, or its number if it is fixed."""
     if isinstance(value, Setting):
         return value.symbol
     if isinstance(value, Truth):
@@ -117,7 +117,7 @@ def cost_symbol(value: Any) -> Expr:
 
 
 def derived_names(spec: Spec, sizes: Mapping[str, Any], definitions: Definitions, report: Reporter) -> dict[str, Any]:
-    """Map sizes and derived sizes to values; a formula becomes a symbol defined in ``definitions``."""
+    """Map sizes and derived sizes to values; a formula's value is a symbol that ``definitions`` has."""
     names = dict(sizes)
     places, formulas = {name.text: name for name, _ in spec.derived}, {name.text: formula for name, formula in spec.derived}
     for name, expression in spec.derived:
@@ -138,14 +138,14 @@ def derived_names(spec: Spec, sizes: Mapping[str, Any], definitions: Definitions
 
 
 def _report_duplicate(name: Name, spec: Spec, report: Reporter) -> None:
-    """Report a derived size whose letter is taken."""
+    """Report a derived size with the letter of another size."""
     first = next((size.name for size in spec.sizes if size.name.text == name.text), name)
     also = (Label(first.span, "the size"),) if first is not name else ()
     report.error("duplicate-name", f"'{name}' is a size already", name.span, "choose another letter", also=also)
 
 
 def _derived(name: Name, expression: Expression, names: Mapping[str, Any], report: Reporter) -> Any:
-    """The value of a derived size; a plain symbol if its formula is faulty, which is reported."""
+    """Evaluate the formula of a derived size; if it is faulty, report it and return a symbol."""
     try:
         return evaluate(expression, names)
     except SpecError as error:
@@ -155,7 +155,10 @@ def _derived(name: Name, expression: Expression, names: Mapping[str, Any], repor
 
 
 def declare_input(item: InputSpec, frame: Frame, services: Services) -> tuple[str, int, Truth] | None:
-    """Bind a model input; return (name, value id, condition of presence), or None if it has no value."""
+    """Bind a model input; return (name, value id, condition under which it is present).
+
+    None if the graph has no value for it: it has no stream, is never present, or is faulty.
+    """
     if item.stream is None:
         return None
     declared, name = services.streams.declared, item.name.text
@@ -182,7 +185,10 @@ def declare_input(item: InputSpec, frame: Frame, services: Services) -> tuple[st
 
 
 def find_outputs(spec: Spec, frame: Frame, services: Services) -> tuple[tuple[str, int], ...]:
-    """(name, value id) of each present output; reports unbound outputs, and absence of all outputs."""
+    """List the outputs that are present, as (name, value id).
+
+    Reports an output that is not bound, and all outputs if every one is absent.
+    """
     outputs = []
     left_out = [output.text for output in spec.outputs if frame.values.get(output.text) is ABSENT]
     for output in spec.outputs:

@@ -24,7 +24,10 @@ VALUE = re.compile(r"\{([^{}]*)\}")
 
 
 def demand(spec: Spec, name: Name, expression: Expression, frame: Frame, services: Services) -> None:
-    """Add a condition to the graph's demands or length limits; ``name`` is the text of a refusal."""
+    """Add a condition that the spec demands to the graph, as one on sizes or on lengths of a batch.
+
+    ``name`` is the error text if the condition does not hold.
+    """
     variables = services.streams.variables
     inside = frame.inside(names=frame.names | variables)
     try:
@@ -40,7 +43,9 @@ def demand(spec: Spec, name: Name, expression: Expression, frame: Frame, service
 
 
 def limit(name: Name, expression: Expression, frame: Frame, services: Services) -> Limit:
-    """Convert ``expression`` to a condition on the lengths of one index set.
+    """Convert ``expression`` to a condition on lengths of one index set, or of a batch as a whole.
+
+    ``name`` is the error text if the condition does not hold, with expressions in braces.
 
     Raises:
         SpecError: it compares lengths of several index sets, or braces in ``name`` hold no whole number.
@@ -61,13 +66,13 @@ def limit(name: Name, expression: Expression, frame: Frame, services: Services) 
 
 
 def condition_of(expression: Expression, frame: Frame, services: Services) -> Truth:
-    """Evaluate ``expression`` as a condition; ``longest`` and ``together`` reduce over the batch."""
+    """Evaluate ``expression``, which may call ``longest`` and ``together``, as a condition."""
     found = evaluate(expression, frame.names, calls_of(services))
     return found if isinstance(found, Truth) else services.evaluator.condition(expression, frame)
 
 
 def calls_of(services: Services) -> Mapping[str, Callable[..., Any]]:
-    """The functions ``longest`` and ``together``, which reduce a length over the batch."""
+    """The functions of expressions that reduce a length over the batch, by name: maximum and sum."""
     return {"longest": services.streams.evaluate_longest, "together": services.streams.evaluate_together}
 
 

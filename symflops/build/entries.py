@@ -19,7 +19,7 @@ from symflops.support.findings import Diagnostic, SpecError
 
 
 class EntryPlacer:
-    """Places entries of all kinds; :meth:`place` also places the bodies of entries."""
+    """Adds the nodes of entries of all kinds to the graph."""
 
     def __init__(self, services: Services) -> None:
         self.services = services
@@ -29,7 +29,10 @@ class EntryPlacer:
         self.experts = Experts(services, self.place)
 
     def place(self, entries: Sequence[Entry], frame: Frame) -> None:
-        """Place entries in order; report faulty entries and poison their results."""
+        """Add the nodes of ``entries``, and of those inside them, to the graph in order.
+
+        A faulty entry is reported. Its results are bound to stand-ins, so that their readers are not reported, too.
+        """
         services, ahead = self.services, self.services.surroundings.ahead
         for position, entry in enumerate(entries):
             if services.limit.exceeded or services.report.full:
@@ -46,7 +49,7 @@ class EntryPlacer:
                 ahead.pop()
 
     def _entry(self, entry: Entry, frame: Frame) -> None:
-        """Place one entry under its ``when`` condition."""
+        """Add the nodes of one entry to the graph, under its ``when`` condition."""
         if isinstance(entry, Faulty):
             return self.services.graph.abandon(entry, frame)
         fields = getattr(entry, "fields", None) or getattr(entry, "common", None) or {}
@@ -57,7 +60,7 @@ class EntryPlacer:
         return self._under(condition, frame, assigned([entry]), lambda inner: self._unconditional(entry, inner))
 
     def _unconditional(self, entry: Entry, frame: Frame) -> None:
-        """Place one entry without its condition, in the region that its role opens."""
+        """Add the nodes of one entry to the graph, without its condition, in the region that its role names."""
         if not isinstance(entry, OperatorEntry):
             frame = frame.as_a(_role_of_several(entry))
         match entry:
@@ -71,7 +74,11 @@ class EntryPlacer:
                 self._group(entry, frame)
 
     def _under(self, condition: Truth, frame: Frame, names: frozenset[str], place: Callable[[Frame], None]) -> None:
-        """Call ``place`` under ``condition``, and join each new binding with the previous one."""
+        """Call ``place`` with a frame that runs only under ``condition``.
+
+        Afterwards each name that it binds has the new value under ``condition``, else the one it had before. ``names`` are the
+        names that ``place`` may bind: if ``condition`` never holds, those without a value become absent.
+        """
         if condition is YES:
             return place(frame)
         if condition is NO:
@@ -85,7 +92,7 @@ class EntryPlacer:
         return None
 
     def _group(self, entry: Group, frame: Frame) -> None:
-        """Place a group; if ``no_grad`` is conditional, place it once with and once without gradients."""
+        """Add the nodes of a group; if ``no_grad`` depends on sizes, once with and once without gradients."""
         without = NO
         if entry.no_grad is not None and not frame.no_grad:
             without = self.services.evaluator.condition(entry.no_grad, frame)
@@ -98,7 +105,7 @@ class EntryPlacer:
         return None
 
     def _group_body(self, entry: Group, frame: Frame) -> None:
-        """Place the entries of a group under its path, or its routed experts."""
+        """Add the nodes of a group's entries, at paths below the group's, or those of its routed experts."""
         path = self.services.evaluator.path(entry.path, frame)
         if entry.experts is not None:
             return self.experts.place(entry, frame, path)
@@ -107,6 +114,8 @@ class EntryPlacer:
 
 def _role_of_several(entry: Entry) -> str:
     """The role of a block call, repeat or group: a region, or a role for its linears and convolutions.
+
+    Empty for an entry without a role, and for an operator.
 
     Raises:
         SpecError: the role is for single operators only.

@@ -24,13 +24,13 @@ CHOICE = "expert_choice"
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """Places groups of routed experts; ``place_entries`` places the body of one expert."""
+    """Adds the nodes of groups of routed experts to the graph; ``place_entries`` does so for the body."""
 
     services: Services
     place_entries: PlaceEntries
 
     def place(self, entry: Group, frame: Frame, path: Path) -> None:
-        """Run the body on ``choose`` times the rows.
+        """Add the nodes of the experts: the body, on ``choose`` times as many rows as the operand has.
 
         Each parameter gets a leading dimension of ``experts``, or exists in each module of a list. Inside, ``x`` is the
         operand, and the body must bind ``y``. At the end ``y`` is multiplied by the router's ``weights``, which gives the
@@ -69,7 +69,10 @@ class Experts:
         return None if binding is None else binding.value
 
     def _combine(self, entry: Group, frame: Frame, path: Path, operand: Value, terms: list[Value]) -> Value:
-        """Sum the outputs of the chosen experts per row, weighted by the router if it gives weights."""
+        """Add the operator that sums the outputs of the chosen experts per row.
+
+        ``terms`` are the experts' outputs and, if the group has ``weights``, those of the router, by which it multiplies.
+        """
         if entry.weights is not None:
             spans = EntrySpans(entry.path, entry.span, {"weights": entry.weights.span})
             rows_match(spans.refuse, operand, terms[1], "weights")
@@ -78,7 +81,10 @@ class Experts:
         return result
 
     def _parameters(self, entry: Group, frame: Frame, path: Path, copies: Expr) -> dict[str, Any]:
-        """Frame fields for the experts' parameters: a leading dimension at one path, or modules of a list."""
+        """Changes to the frame for the experts' parameters, by field of :class:`Frame`.
+
+        The parameters get a leading dimension of ``copies`` at one path, or belong to the modules of a list.
+        """
         if not entry.listed:
             return {"path": path, "copies": (*frame.copies, copies)}
         index = self.services.graph.index(path, "experts", copies)

@@ -20,7 +20,10 @@ from symflops.support.findings import Diagnostic, SpecError, did_you_mean
 
 
 class Evaluator:
-    """Evaluates expressions and path templates; ``renamed`` are (old, new) prefixes of root paths."""
+    """Evaluates expressions and path templates.
+
+    ``renamed`` are (old, new) prefixes of paths from the root: the spec's, and those of the class of the model.
+    """
 
     def __init__(self, is_poisoned: Callable[[Binding], bool], renamed: tuple[tuple[str, str], ...] = ()) -> None:
         self.is_poisoned = is_poisoned
@@ -57,7 +60,7 @@ class Evaluator:
         raise SpecError([Diagnostic("unknown-value", message, walker.expression.place(node), did_you_mean(name, others))])
 
     def condition(self, expression: Expression | None, frame: Frame) -> Truth:
-        """Evaluate a condition; ``None`` is always true."""
+        """Evaluate a condition; an absent one, ``None``, always holds."""
         if expression is None:
             return YES
         value = self.value(expression, frame)
@@ -71,11 +74,11 @@ class Evaluator:
         return fields.get("shared") is not None and self.condition(fields["shared"], frame) is YES
 
     def path(self, template: Template, frame: Frame) -> Path:
-        """The module path of an entry."""
+        """The module path that ``template`` gives an entry; if it depends on conditions, the first."""
         return self.paths(template, frame, frame.path)[0][1]
 
     def paths(self, template: Template, frame: Frame, base: Path) -> list[tuple[Truth, Path]]:
-        """Expand a template into (condition, path) pairs; relative paths extend ``base``."""
+        """List the paths that a template can be, as (condition, path); relative paths extend ``base``."""
         if template.text == "_":
             return [(YES, base)]
         found: list[tuple[Truth, tuple[str | Expr, ...]]] = [(YES, ())]
@@ -90,7 +93,10 @@ class Evaluator:
         return [(truth, self._joined(parts, base)) for truth, parts in found]
 
     def _options(self, piece: str | Expression, template: Template, frame: Frame) -> tuple[tuple[Truth, Any], ...]:
-        """Evaluate one piece of a template into (condition, value) pairs."""
+        """Evaluate a text or an expression of ``template`` into (condition, value) pairs.
+
+        Each value is the path's part under its condition; a text has one pair.
+        """
         value = piece if isinstance(piece, str) else frame.decide(evaluate(piece, frame.names))
         value = value.symbol if isinstance(value, Setting) and value.kind == "number" else value
         if isinstance(value, Setting):
@@ -106,7 +112,7 @@ class Evaluator:
         return base.extend(parts) if any(part != "" for part in parts) else Path(())
 
     def _renamed(self, text: str) -> str:
-        """Replace the prefix of a path from the root by the name that the class uses."""
+        """Replace the prefix of ``text``, the beginning of a path from the root, as ``renamed`` says."""
         for old, new in self.renamed:
             if text == old or text.startswith(f"{old}."):
                 return (new + text.removeprefix(old)).removeprefix(".")

@@ -22,14 +22,14 @@ class GraphBuilder:
     """Creates the values, node numbers and loop indices of one graph.
 
     Attributes:
-        counts: Iteration counts of the loops around the current entry, outermost first.
-        chosen: The selectors of a regime that choose the iterations at an index.
-        listed: The selectors that choose one unrolled iteration of a module list.
+        counts: Numbers of iterations of the loops around the entry that is now added, outermost first.
+        chosen: Index of a loop's iterations -> the regime's selectors (``:8`` of ``blocks.:8.*``) that choose them.
+        listed: (module list, index) of an unrolled iteration -> the regime's selectors that choose it.
         lists: The module lists at whose index a selector would have an effect.
         returned: Ids of the values that an unrolled iteration passes to the next.
         poisoned: Ids of the values that stand for the results of faulty entries.
         left_out: Sizes of parts that the regime does not run, if a repeat without iterations reads them.
-        fits: Expressions of the sizes that must be 0, each with the error text if it is not.
+        fits: Expression of sizes that must be 0 -> the error text if it is not.
         limits: Conditions on the lengths of an item.
     """
 
@@ -50,7 +50,10 @@ class GraphBuilder:
         self.limits: list[Limit] = []
 
     def demand_count(self, count: Expr, guard: Truth, text: str) -> None:
-        """Demand that a repeat's count is nonnegative under ``guard``; exempt if it reads an index or list."""
+        """Demand that a repeat's count is not negative where ``guard`` holds.
+
+        A count that depends on a loop index or on an item of a list is not checked. ``text`` is the count as written.
+        """
         if not count.is_nonnegative and not (count.has(Reading) or any(is_index(one.name) for one in count.free_symbols)):
             self.fits.setdefault(Excess(-count) * guard.expr, f"'repeat: {text}' is negative")
 
@@ -60,11 +63,11 @@ class GraphBuilder:
             self.fits.setdefault((~condition).expr, text)
 
     def leave_out(self, letters: Iterable[str]) -> None:
-        """Record sizes of optional parts that a repeat without iterations reads."""
+        """Record which of ``letters``, read by a repeat without iterations, are sizes of optional parts."""
         self.left_out |= {letter: None for letter in letters if letter in self.apart}
 
     def selectors(self, module_list: Path) -> tuple[str, ...]:
-        """Selectors in the regime's patterns that apply to the index of ``module_list``."""
+        """The parts of the regime's patterns that select by the index of ``module_list``, such as ``:8``."""
         self.lists[module_list] = None
         return selectors(self.patterns, module_list)
 
@@ -74,7 +77,10 @@ class GraphBuilder:
         return self.nodes
 
     def index(self, path: Path, *key: Any) -> Symbol:
-        """The index symbol of a loop; equal runs of one module list share it, since they share parameters."""
+        """The index symbol of a loop over the module list ``path``.
+
+        Loops with the same ``key`` (bounds, and the index's name last) share the symbol, since they share parameters.
+        """
         known = (path, len(self.counts), *key)
         name = key[-1].text if isinstance(key[-1], Name) else "i"
         return self.indices.setdefault(known, size_symbol(f"{name}@{len(self.indices) + 1}_"))
@@ -92,14 +98,17 @@ class GraphBuilder:
             self.returned.popitem()
 
     def poison(self, names: Iterable[str], frame: Frame) -> None:
-        """Bind ``names`` to poisoned values, so that one faulty entry causes one finding."""
+        """Bind ``names`` to stand-ins for the results of a faulty entry.
+
+        Entries that read a stand-in are not reported, so that one faulty entry causes one finding.
+        """
         for name in names:
             value = self.value(name, Stream(ONCE, (Part(()),)), None)
             self.poisoned.add(value.id)
             frame.values[name] = Binding(value, NO)
 
     def abandon(self, entry: Entry, frame: Frame) -> None:
-        """Poison the results of a faulty entry."""
+        """Bind the results of a faulty entry to stand-ins, as :meth:`poison` does."""
         self.poison((named_results(entry) & frame.values.keys()) | (assigned([entry]) - frame.values.keys()), frame)
 
     def is_poisoned(self, binding: Binding) -> bool:

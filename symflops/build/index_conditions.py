@@ -18,7 +18,7 @@ from symflops.formula.written import text_of
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The repeat over ``index`` must be cut at ``point``."""
+    """Request to cut the repeat over ``index`` before the iteration ``point``."""
 
     index: Symbol
     point: Expr
@@ -26,7 +26,10 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Iterations ``low`` to ``high - 1``; ``passed`` maps a cut point to whether the index reached it."""
+    """A run of iterations of a repeat, from ``low`` to ``high - 1``.
+
+    ``passed`` maps each point where the repeat is cut to whether these iterations lie at or behind it.
+    """
 
     low: Expr
     high: Expr
@@ -39,13 +42,16 @@ class Segment:
 
     @property
     def count(self) -> Expr:
-        """The number of iterations."""
+        """The number of iterations in the segment."""
         return span(self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Iterations of ``segment`` must be divided by ``condition``, which holds for no contiguous run."""
+    """Request to divide the iterations of ``segment`` into those where ``condition`` holds, and others.
+
+    A cut would not do, since the condition does not hold for a contiguous run of iterations.
+    """
 
     index: Symbol
     segment: Segment
@@ -77,7 +83,13 @@ def span(low: Expr, high: Expr) -> Expr:
 
 
 class Cutting(Protocol):
-    """A repeat that is being cut: its bounds, and the conditions that divide its iterations."""
+    """What :class:`Decider` reads of the repeat that is being cut.
+
+    Attributes:
+        start: The first index.
+        end: The index after the last.
+        canonical: The symbol of the index in conditions that divide segments into classes.
+    """
 
     start: Expr
     end: Expr
@@ -85,7 +97,11 @@ class Cutting(Protocol):
 
 
 class Decider:
-    """Decides conditions on the index of one loop, then replaces the index by its position."""
+    """Decides conditions on the index of one repeat, for the iterations of one segment.
+
+    Then it replaces ``index`` by ``position``, an expression of the index of the loop that the segment becomes. ``selected``
+    maps conditions that divide the segment into classes to their truth in the current class.
+    """
 
     def __init__(
         self, repeat: Cutting, segment: Segment, index: Symbol, position: Expr, selected: dict[Truth, bool], frame: Frame
@@ -94,10 +110,10 @@ class Decider:
         self.outer = frame.decide
 
     def decide(self, value: Any) -> Any:
-        """Resolve conditions in ``value`` on this loop's index and on those of the outer loops.
+        """Resolve conditions in ``value`` on the index of this repeat, and on those of the repeats around it.
 
         Raises:
-            UndecidedError: the segment does not decide one.
+            UndecidedError: the segment does not decide a condition.
         """
         return self.outer(self._resolved(value))
 
@@ -105,7 +121,7 @@ class Decider:
         """Whether the index is at least ``point``.
 
         Raises:
-            UndecidedError: the segment does not decide it.
+            UndecidedError: the index is at least ``point`` in some iterations of the segment, or that is unknown.
         """
         return _decided(self._past(point))
 
@@ -139,9 +155,10 @@ class Decider:
         return self._divided(found)
 
     def _divided(self, truth: Truth) -> Truth:
-        """Resolve brackets that select single iterations by the known truth of the condition they form.
+        """Resolve conditions that divide the segment into classes, by their truth in the current class.
 
-        A condition and its complement share one decision; factors common to all terms are not part of the condition.
+        A condition and its complement share one decision. Factors of all terms of ``truth`` that do not depend on the index
+        are not part of the condition.
         """
         selecting = {atom for product in truth.terms for atom in product if self.index in atom.free_symbols}
         if not selecting:
@@ -162,7 +179,10 @@ class Decider:
         return renamed(truth, self.index, self.repeat.canonical)
 
     def _atom(self, atom: Expr) -> Decision | None:
-        """Decide one bracket, or return the cut it needs; None if it selects single iterations."""
+        """Decide the bracket ``atom`` for the segment: its truth, or the cut that it requires.
+
+        None if it holds for single iterations instead of a run, so that no cut decides it.
+        """
         if cycle(atom) is not None:
             value = atom.xreplace({self.index: self.position}).xreplace(_residues(self.position, self.index, atom))
             if value.is_Integer:
@@ -177,7 +197,10 @@ class Decider:
         return None
 
     def _in_run(self, atom: Expr, slope: Expr, rest: Expr) -> Decision:
-        """Decide a bracket that holds for a contiguous run of indices, or return the cut it needs."""
+        """Decide a bracket that holds for a run of iterations: its truth, or the cut that it requires.
+
+        ``atom`` compares ``slope * index + rest`` with 0.
+        """
         if isinstance(atom, AtLeast):
             return self._past(-rest) if slope == 1 else _negated(self._past(rest + 1))
         point = -rest if slope == 1 else rest
@@ -185,7 +208,7 @@ class Decider:
         return _negated(self._past(point + 1)) if reached is True else reached
 
     def _past(self, point: Expr) -> Decision:
-        """Whether the index is at least ``point``, or the cut that is needed to know."""
+        """Whether the segment's indices are at least ``point``, or the cut that makes them all so or none."""
         if point in self.segment.passed:
             return self.segment.passed[point]
         if (self.repeat.start - point).is_nonnegative:
@@ -211,14 +234,17 @@ def _negated(decision: Decision) -> Decision:
 
 
 def cycle(atom: Expr) -> int | None:
-    """The period of a bracket in the index: P for ``[(i + 1) % P = 0]``, None if it is not periodic."""
+    """The period P of a bracket such as ``[(i + 1) % P = 0]`` in the index; None if it is not periodic."""
     rest, value = atom.args[:2]
     is_cyclic = isinstance(rest, Modulo) and rest.args[1].is_Integer and value.is_Integer
     return int(rest.args[1]) if is_cyclic and len(rest.free_symbols) == 1 else None
 
 
 def _residues(position: Expr, index: Symbol, atom: Expr) -> dict[Expr, Expr]:
-    """Substitution that drops multiples of P inside a remainder in ``atom``: ``(P*u + r) % P -> r % P``."""
+    """Map the remainder in ``atom``, with ``position`` as the index, to one without multiples of P.
+
+    For example, it maps ``(P*u + r) % P`` to ``r % P``.
+    """
     inner, modulus = atom.args[0].args
     shifted = expand(inner.xreplace({index: position}))
     terms = shifted.as_coefficients_dict()
@@ -227,7 +253,7 @@ def _residues(position: Expr, index: Symbol, atom: Expr) -> dict[Expr, Expr]:
 
 
 def with_known(truth: Truth, known: Mapping[Expr, bool]) -> Truth:
-    """``truth`` simplified by ``known``, which maps brackets to their truth."""
+    """Simplify ``truth`` by brackets whose truth is ``known``."""
     found = NO
     for product, factor in truth.terms.items():
         if all(known.get(atom, True) for atom in product):

@@ -17,7 +17,7 @@ from symflops.support.findings import Diagnostic, SpecError
 
 
 def module_lists(services: Services, entry: Repeat, frame: Frame) -> tuple[Path, ...]:
-    """Module lists that a repeat iterates over: its own, and lists indexed by it in inner paths."""
+    """Module lists that a repeat iterates over: at its path, and where inner paths have its index."""
     own = _own_list(services, entry, frame)
     found = {} if own is None else {own: None}
     if entry.index is not None and not entry.shared:
@@ -30,7 +30,10 @@ def _own_list(services: Services, entry: Repeat, frame: Frame) -> Path | None:
 
 
 def _indexed(entries: Sequence[Entry], index: str, base: Path | None) -> Iterator[Path]:
-    """Prefixes before ``index`` in the paths of ``entries``; without ``base`` only of paths from the root."""
+    """Yield the module lists in the paths of ``entries``: what stands before the expression ``index``.
+
+    Relative paths extend ``base``; if it is None, only paths from the root are searched.
+    """
     for entry in entries:
         inner = Path(()) if entry.path.text.startswith("/") else base
         for piece in entry.path.pieces if entry.path.text != "_" else ():
@@ -55,7 +58,9 @@ def iteration_path(services: Services, entry: Repeat, frame: Frame, index: Expr)
 def unroll(
     services: Services, place_entries: PlaceEntries, entry: Repeat, frame: Frame, items: tuple[Any, ...], start: Expr
 ) -> None:
-    """Place iterations one by one: their structure differs, or the repeat is over a list.
+    """Add the nodes of each iteration of a repeat to the graph, one after another, without a loop.
+
+    ``items`` has one item per iteration, or None for each; ``start`` is the first index.
 
     Raises:
         SpecError: there are more than ``MAX_UNROLLED`` iterations.
@@ -86,7 +91,10 @@ def unroll(
 def place_body(
     services: Services, place_entries: PlaceEntries, entry: Repeat, inner: Frame, index: Expr
 ) -> list[tuple[str, Binding, Binding]]:
-    """Place a repeat's body once; return (name, old binding, new binding) of each rebound outer name."""
+    """Add the nodes of one iteration of a repeat, at ``index``, to the graph.
+
+    Returns (name, binding before, binding after) for each name from outside that the iteration binds again.
+    """
     services.parameters.sharing += entry.shared
     services.parameters.turns.append((entry, index))
     try:

@@ -34,11 +34,11 @@ class Journaled(dict[K, V]):
 
     @property
     def mark(self) -> int:
-        """A marker of the current state, for :meth:`undo`."""
+        """The number of assignments so far, which :meth:`undo` takes to restore this state."""
         return len(self._before)
 
     def assigned_by(self, action: Callable[[], object]) -> dict[K, V]:
-        """Run ``action``, undo its assignments, and return them."""
+        """Run ``action``, undo its assignments, and return them as key -> assigned value."""
         mark = self.mark
         try:
             action()
@@ -47,7 +47,10 @@ class Journaled(dict[K, V]):
         return assigned
 
     def undo(self, mark: int) -> dict[K, V]:
-        """Restore the state at ``mark``; return the undone assignments, in order of first assignment."""
+        """Undo all but the first ``mark`` assignments.
+
+        Returns key -> undone value, in order of first assignment.
+        """
         assigned = {key: self[key] for key, _ in self._before[mark:]}
         while len(self._before) > mark:
             key, before = self._before.pop()

@@ -11,7 +11,7 @@ MAX_OPERATORS = 6_000
 
 
 class OperatorLimit:
-    """Counts the operators of a graph; above ``MAX_OPERATORS`` no further entry is placed."""
+    """Counts the operators of a graph; no entry is added to a graph with more than ``MAX_OPERATORS``."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.surroundings = surroundings
@@ -19,7 +19,7 @@ class OperatorLimit:
         self.exceeded: Diagnostic | None = None
 
     def grow(self, operators: int = 1) -> None:
-        """Add ``operators`` to the count; call this before placing them.
+        """Add ``operators`` to the count; call this before adding them to the graph.
 
         Raises:
             SpecError: the count exceeds ``MAX_OPERATORS``.

@@ -23,7 +23,7 @@ from symflops.support.findings import Diagnostic, Span, SpecError, did_you_mean
 
 
 class EntrySpans(NamedTuple):
-    """Path and spans of an entry and its fields, for findings about ``gate`` and ``add_to``."""
+    """The path of an entry, its span, and the spans of its fields, for findings about these fields."""
 
     path: Template
     span: Span
@@ -32,7 +32,10 @@ class EntrySpans(NamedTuple):
     def refuse(
         self, code: str, message: str, field: str = "", hint: str = "", about: Value | None = None, **more: Any
     ) -> NoReturn:
-        """Raise a finding at ``field``; ``about`` is ignored, ``more`` are further fields of the finding."""
+        """Raise a finding at ``field``, or at the entry if it lacks the field.
+
+        ``about`` is ignored; other callers of :func:`rows_match` need it. ``more`` are further fields of the finding.
+        """
         raise SpecError([Diagnostic(code, message, self.fields.get(field, self.span), hint, **more)])
 
 
@@ -46,7 +49,9 @@ class NameBinder:
     evaluator: Evaluator
 
     def look_up(self, name: Name, frame: Frame, optional: bool = False) -> Binding | None:
-        """Look up the binding of ``name``; None if a faulty entry should have bound it.
+        """Look up the binding of ``name``; None if it stands in for the result of a faulty entry.
+
+        With ``optional``, such a name counts as absent.
 
         Raises:
             SpecError: nothing binds the name, or its value may be absent and ``optional`` is false.
@@ -71,12 +76,15 @@ class NameBinder:
         raise SpecError([finding])
 
     def values(self, names: Sequence[Name], frame: Frame) -> list[Binding]:
-        """Bindings of those optional ``names`` that have a value."""
+        """Look up ``names``, each of which may be absent; return the bindings of those that have a value."""
         found = (self.look_up(name, frame, optional=True) for name in names)
         return [binding for binding in found if binding is not None and binding.value is not None]
 
     def join(self, frame: Frame, condition: Truth, new: Binding, old: Binding) -> Binding:
-        """Join two bindings of a name: ``new`` if ``condition``, else ``old``; adds a select if necessary."""
+        """Join two bindings of a name: ``new`` if ``condition``, else ``old``.
+
+        If both have a value and the values differ, a node that selects one of them is added to the graph.
+        """
         for binding in (new, old):
             if self.graph.is_poisoned(binding):
                 return binding
@@ -129,7 +137,11 @@ class NameBinder:
         return result
 
     def bind(self, entry: Entry, fields: Mapping[str, Any], results: list[Binding], frame: Frame) -> None:
-        """Gate the first of ``results``, bind all to their names, and add the first to ``add_to``."""
+        """Apply ``gate``, ``to`` and ``add_to`` to the results of an entry.
+
+        The first of ``results`` is multiplied by the gates; all are bound to their names under ``to``; and the first is added
+        to the values under ``add_to``.
+        """
         if any(self.graph.is_poisoned(result) for result in results):
             return self.graph.abandon(entry, frame)
         named = {name: given[0].span for name in ("gate", "add_to") if (given := fields.get(name))}

@@ -28,7 +28,13 @@ UNREAD = ("like", "axes_of")  # operands that only give a shape
 
 
 class Fields(NamedTuple):
-    """Evaluated fields and operands of an operator; ``faulty`` if an operand comes from a faulty entry."""
+    """Evaluated fields of an operator.
+
+    Attributes:
+        given: Field -> its value, for fields that are not operands.
+        operands: Field -> the values that it names.
+        faulty: Whether an operand is the result of a faulty entry.
+    """
 
     given: dict[str, Any]
     operands: dict[str, tuple[Value, ...]]
@@ -37,7 +43,7 @@ class Fields(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Operators:
-    """Places operators: evaluates their fields, adds them to the graph and binds their results."""
+    """Evaluates the fields of operators, adds operators to the graph, and binds their results."""
 
     services: Services
 
@@ -110,7 +116,10 @@ class Operators:
                     call.fail("table-rows", message, name, hint, value, also=value.long)
 
     def _handed(self, call: Call, frame: Frame) -> list[Binding]:
-        """Append the node of a ``push`` or ``pop`` to the graph; return the binding of the popped value."""
+        """Append the node of a ``push`` or ``pop`` to the graph.
+
+        Returns the binding of the popped value in a list, or an empty list for ``push``.
+        """
         name, size = call.sequence.name, call.sequence.size
         if call.moved == ():
             frame.nodes.append(Push(name, call.operand().id, size, frame.guard, call.span))
@@ -120,7 +129,10 @@ class Operators:
         return [Binding(value, frame.guard)]
 
     def _check_selectable(self, path: Path, entry: OperatorEntry) -> None:
-        """Refuse a composed index of a module list if a regime's pattern selects by that index."""
+        """Refuse a path with an index such as ``{2*i + 1}`` if a pattern of the regime selects by that index.
+
+        Which iterations the pattern selects then depends on sizes.
+        """
         for position, part in enumerate(path.parts):
             composed = not isinstance(part, str) and not part.is_Symbol and part not in self.services.graph.chosen
             if composed and self.services.graph.selectors(Path(path.parts[:position]).parent):
@@ -156,7 +168,7 @@ class Operators:
         return [self.services.binder.look_up(name, frame, optional) for name in names]
 
     def _field(self, field: Field, given: Any, frame: Frame) -> Any:
-        """Evaluate a field that holds no operands."""
+        """Evaluate ``given``, the value of a field whose names are not operands."""
         evaluator = self.services.evaluator
         if field.form is Form.VALUES:
             return tuple(name.text for name in given or ())
@@ -169,7 +181,11 @@ class Operators:
     def _parameter_paths(
         self, entry: OperatorEntry, frame: Frame, tie: Tie | None, template: Template | None, default: Path
     ) -> list[tuple[Truth, Path]]:
-        """(condition, path) pairs of a parameter: from its tie, else from its template, else ``default``."""
+        """List the paths that a parameter can have, as (condition, path).
+
+        Where the condition of ``tie`` holds, the path is that of the tied parameter; else it follows from ``template``, or
+        without a template it is ``default``.
+        """
         found = [(YES, default)]
         evaluator = self.services.evaluator
         if template is not None:
@@ -185,7 +201,7 @@ class Operators:
 
 
 def _operand_spans(kind: Kind, entry: OperatorEntry, frame: Frame) -> dict[str, Span]:
-    """Map each operand, as field and value, to the span of its name."""
+    """Map each operand, as text of its field and value, to the span of its name in the spec."""
     found: dict[str, Span] = {}
     for field in kind.fields:
         for name in (entry.fields.get(field.name) or ()) if field.form is Form.VALUES else ():

@@ -18,15 +18,17 @@ from symflops.ops.kind import Call
 from symflops.support.findings import Label
 
 Claims = tuple[tuple[Parameter, bool], ...]
-"""(parameter, whether it is tied) for each shape of one path."""
+"""(parameter, whether the spec gives its path) for each shape of the parameters at one path."""
 
 
 class ParameterTable:
-    """Claims parameters: a path has one shape at a time, and is used twice only if the spec says so.
+    """The parameters of the graph under construction, checked when an operator claims them.
+
+    A path has one shape under one condition, and two operators use it only if the spec says that they share it.
 
     Attributes:
-        claims: The parameters claimed so far.
-        sharing: The number of entries around the current one that reuse parameters.
+        claims: Path -> the parameters claimed so far, with different shapes.
+        sharing: The number of entries around the current one that reuse parameters (``shared: true``).
         turns: The repeats around the current entry, each with the index of its iteration.
     """
 
@@ -37,7 +39,10 @@ class ParameterTable:
         self.turns: list[tuple[Repeat, Expr]] = []
 
     def claim(self, call: Call, frame: Frame, tied: bool, shared: bool) -> None:
-        """Claim the parameters that an operator declares; ``tied`` if the spec names their paths."""
+        """Add the parameters that an operator declares to the table; ``call`` then has those of the table.
+
+        ``tied``: whether the spec gives their paths. ``shared``: whether the operator reuses parameters.
+        """
         for position, parameter in enumerate(call.parameters):
             lists = tuple(entry for entry in frame.lists if entry[0] in parameter.path.indices)
             exists = parameter.exists & frame.guard
@@ -69,7 +74,10 @@ class ParameterTable:
                 call.fail("parameter-twice", f"all iterations of a repeat have one parameter '{parameter.path}'", "", hint)
 
     def _without_path(self) -> str:
-        """The hint to write an index if the innermost repeat with own parameters has no path, else empty."""
+        """The hint to write an index in paths, if the surrounding repeat has no path; else empty.
+
+        Repeats whose iterations share their parameters are skipped.
+        """
         entry = next((entry for entry, _ in reversed(self.turns) if not entry.shared), None)
         if entry is None or entry.path.text != "_":
             return ""
@@ -83,7 +91,7 @@ class ParameterTable:
         return len(one) == len(other) and all(self.definitions.equal(a, b) for a, b in zip(one, other, strict=True))
 
     def _check_shapes(self, parameter: Parameter, known: Claims, call: Call) -> None:
-        """Refuse a second shape of one path unless the conditions of both exclude each other."""
+        """Refuse ``parameter`` if its path has another shape in ``known`` and both can exist at once."""
         for other, _ in known:
             if other.exists & parameter.exists is not NO:
                 message = f"parameter '{parameter.path}' has two shapes, {_shape(other)} and {_shape(parameter)}"
@@ -92,7 +100,7 @@ class ParameterTable:
 
 
 def _claimed_at(parameter: Parameter) -> tuple[Label, ...]:
-    """The place of the first claim, as a further label of a finding."""
+    """Where ``parameter`` was first claimed, as a further label of a finding; empty if unknown."""
     return (Label(parameter.span, f"first claimed here, with shape {_shape(parameter)}"),) if parameter.span else ()
 
 

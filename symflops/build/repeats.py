@@ -23,13 +23,13 @@ from symflops.support.findings import Diagnostic, SpecError
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """Places repeats; ``place_entries`` places the body of one iteration."""
+    """Adds the nodes of repeats to the graph; ``place_entries`` does so for the body of one iteration."""
 
     services: Services
     place_entries: PlaceEntries
 
     def place(self, entry: Repeat, frame: Frame) -> None:
-        """Place a repeat in the region of ``frame``, as segments or unrolled."""
+        """Add the nodes of a repeat to the graph: a loop for each segment, or unrolled iterations."""
         self._check_names(entry, frame)
         if entry.count is not None:
             count = self._count(entry.count, frame)
@@ -68,14 +68,14 @@ class Repeats:
             unrolled.pop()
 
     def _check_names(self, entry: Repeat, frame: Frame) -> None:
-        """Refuse an index or item that hides another name."""
+        """Refuse a repeat whose index or item has the name of a size, a parameter or a batch variable."""
         for name in (entry.index, entry.item):
             if name is not None and (name.text in frame.names or name.text in self.services.streams.lengths):
                 message = f"index '{name}' hides a name of the same spelling"
                 raise SpecError([Diagnostic("index-hides", message, name.span, "choose another letter")])
 
     def _count(self, expression: Expression, frame: Frame) -> Any:
-        """Evaluate a count: the number of iterations, or a tuple with one item per iteration."""
+        """Evaluate what a repeat runs over: the number of iterations, or a tuple with an item for each."""
         value = self.services.evaluator.value(expression, frame)
         if isinstance(value, Choice) or (isinstance(value, Setting) and value.kind == "list"):
             message = f"the list '{expression.text}' decides how often this repeats"
@@ -86,7 +86,7 @@ class Repeats:
         return value.expr if isinstance(value, Truth) else value
 
     def _axis_length(self, entry: Repeat, frame: Frame) -> Expr | None:
-        """The length of the axis that a repeat iterates over; None if its value comes from a faulty entry."""
+        """The length of the axis that a repeat iterates over; None if ``of`` names a faulty entry's result."""
         assert entry.axis is not None
         streams = list(self.services.streams.declared.values())
         holder = "no stream has"
@@ -104,5 +104,8 @@ class Repeats:
 
 
 def _is_about_index(needs: UnknownSizeError, entry: Repeat) -> bool:
-    """Whether unrolling the repeat makes the needed size known: the repeat's index, or no named size."""
+    """Whether unrolling the repeat removes the cause of ``needs``.
+
+    It does if ``needs`` asks for the repeat's index, or for no size in particular.
+    """
     return not needs.size or (entry.index is not None and needs.size == entry.index.text)

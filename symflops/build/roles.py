@@ -26,7 +26,12 @@ TABLE = PACKAGE / "conventions" / "tables" / "roles.yaml"
 
 
 class Rules(NamedTuple):
-    """The table's lines: (operator kind, path, role) and (path, region)."""
+    """The rules of ``roles.yaml``, with patterns for operator kinds and module paths.
+
+    Attributes:
+        roles: (operator kind, path, role) of each rule for roles, in order; the first that matches applies.
+        regions: (path, region) of each rule for regions; all that match apply.
+    """
 
     roles: tuple[tuple[str, str, str], ...]
     regions: tuple[tuple[str, str], ...]
@@ -34,7 +39,7 @@ class Rules(NamedTuple):
 
 @cache
 def rules() -> Rules:
-    """The rules of ``roles.yaml``, which infer roles and regions from module paths."""
+    """Load the rules of ``roles.yaml``, which infer roles and regions from module paths."""
     report = Reporter()
     found: Any = python_value(read_yaml(read_source(TABLE, "conventions/tables/roles.yaml"), report), report)
     roles = tuple((line["op"], line["path"], line["role"]) for line in found["roles"])
@@ -55,13 +60,13 @@ def with_roles(graph: Graph) -> Graph:
 
 
 def role_at(kind: str, path: str) -> str:
-    """The role that the table infers from an operator's kind and path; empty if no line matches."""
+    """The role that ``roles.yaml`` infers from an operator's kind and path; empty if no rule matches."""
     return first_line(kind, path)[1]
 
 
 @lru_cache(maxsize=1 << 14)
 def first_line(kind: str, path: str) -> tuple[str, str]:
-    """(path pattern, role) of the first line of the table that matches; empty texts if none does."""
+    """(path pattern, role) of the first rule that matches an operator's kind and path; else empty texts."""
     pattern, lines = _lines_of(kind)
     first = pattern.match(path)
     return lines[first.lastindex - 1] if first and first.lastindex else ("", "")
@@ -69,19 +74,25 @@ def first_line(kind: str, path: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=1 << 8)
 def _lines_of(kind: str) -> tuple[re.Pattern[str], list[tuple[str, str]]]:
-    """The table's lines for a kind: one regex with a group per line, and (path, role) of each line."""
+    """Compile the rules for roles that apply to operators of ``kind``.
+
+    Returns a regular expression with one group for each rule, and (path pattern, role) of each rule.
+    """
     fit = [(path, role) for wanted, path, role in rules().roles if fnmatchcase(kind, wanted)]
     return re.compile("|".join(f"({translate(path)})" for path, _ in fit) or r"\b\B"), fit
 
 
 @lru_cache(maxsize=1 << 14)
 def regions_at(path: str) -> tuple[str, ...]:
-    """All regions that the table infers from a module path, without repetition."""
+    """All regions that ``roles.yaml`` infers from a module path, without repetition."""
     return tuple(dict.fromkeys(region for pattern, region in rules().regions if fnmatchcase(path, pattern)))
 
 
 class _Flow:
-    """Producer and readers of each value; values that a loop carries are read, but not followed into it."""
+    """Which node makes each value, and which nodes read it.
+
+    A loop counts as an unknown reader of the values that it carries: they are not followed through the loop.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.made: dict[int, Operator | Select] = {}
@@ -108,7 +119,7 @@ class _Flow:
                     self.read[value].append(node)
 
     def sources(self, value: int) -> Iterator[Operator]:
-        """Operators with work whose results reach ``value`` through operators without work."""
+        """Yield operators with contractions whose results reach ``value`` only through those without any."""
         found: set[int] = set()
         todo = [value]
         while todo:
@@ -122,7 +133,7 @@ class _Flow:
                 todo += _ends(node)[0]
 
     def only_weighs(self, operator: Operator) -> bool:
-        """Whether the operator's results only reach the weights of experts."""
+        """Whether the results of ``operator`` are used only as the weights by which experts are summed."""
         found: set[int] = set()
         todo = list(operator.results)
         while todo:
@@ -139,17 +150,17 @@ class _Flow:
 
 
 def _ends(node: Operator | Select) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Ids of a node's operands and of its results."""
+    """(ids of a node's operands, ids of its results)."""
     return (node.operands, node.results) if isinstance(node, Operator) else ((node.then, node.otherwise), (node.result,))
 
 
 def weights_of(operator: Operator) -> int | None:
-    """The operand with the router's weights if the operator is the weighted sum of experts, else None."""
+    """Id of the router's weights, if ``operator`` is the weighted sum of experts, else None."""
     return operator.operands[1] if operator.role == "combine" and len(operator.operands) == 2 else None
 
 
 def _routers(graph: Graph) -> Iterator[int]:
-    """Ids of the linears that only compute weights of experts."""
+    """Yield the ids of the linears whose results are used only as weights of experts."""
     weights = [value for operator in graph.operators() if (value := weights_of(operator)) is not None]
     if not weights:
         return

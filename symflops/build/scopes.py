@@ -26,7 +26,7 @@ def as_it_is(value: Any) -> Any:
 
 
 def is_indexed(value: Any, own: Collection[Expr] = ()) -> bool:
-    """Whether a number, or one in a list, depends on a loop index other than those in ``own``."""
+    """Whether ``value``, or an item of it, depends on a loop index that is not in ``own``."""
     if isinstance(value, tuple):
         return any(is_indexed(item, own) for item in value)
     return isinstance(value, Expr) and any(is_index(symbol.name) for symbol in value.free_symbols.difference(own))
@@ -66,15 +66,15 @@ class Frame:
         path: The module path that relative paths extend.
         names: Values of the names in expressions: sizes, parameters of a block, indices.
         values: Bindings of value names; conditional scopes and iterations share the dictionary and undo their changes.
-        nodes: The region that nodes are added to.
+        nodes: The list to which nodes are added: the graph's body, or a loop's.
         guard: The condition under which the scope runs.
         no_grad: Whether it runs without gradients.
         copies: Leading dimensions of its parameters, one per group of experts around it.
         regions: Regions of the surrounding entries.
         role: The role of linears and convolutions, from the innermost surrounding entry that has one.
-        lists: Module lists without a repeat (experts): index and length.
-        sizes: Names that are also visible in a local block.
-        decide: Replaces conditions on loop indices in an evaluated expression.
+        lists: (index, length) of each module list that no repeat iterates over, as of experts.
+        sizes: The spec's sizes by name; expressions of the spec's own blocks may use them, too.
+        decide: Function that resolves conditions on loop indices in an evaluated expression.
         visits: Surrounding calls that reuse a module from elsewhere in the module tree.
         turns: Surrounding calls that reuse a module: its path and the number of the call.
     """
@@ -95,19 +95,22 @@ class Frame:
     turns: tuple[tuple[Path, int], ...] = ()
 
     def inside(self, **changes: Any) -> Frame:
-        """A copy of this scope with ``changes``; nodes still go to the same region."""
+        """A copy of this scope with other values in the fields ``changes``; ``nodes`` is the same list."""
         found = copy(self)
         found.__dict__.update(changes)
         return found
 
     def as_a(self, role: str) -> Frame:
-        """A copy of this scope with ``role`` added as a region, or as the role of linears and convolutions."""
+        """Copy this scope and add ``role`` as a region, or set it as the role of linears and convolutions."""
         if not role:
             return self
         return self.inside(regions=(*self.regions, role)) if ROLES[role].group == "region" else self.inside(role=role)
 
     def calling(self, template: Template, path: Path, again: int) -> Frame:
-        """The scope of an entry at ``path``; ``again`` is the call's number if it reuses the module, else 0."""
+        """The scope of an entry whose module is at ``path``, which ``template`` gives.
+
+        ``again`` numbers the call if it reuses a module of another entry; it is 0 if the module is the entry's own.
+        """
         if not again:
             return self
         visits = (*self.visits, Visit(self.path, path)) if template.text.startswith("/") else self.visits

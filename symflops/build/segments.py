@@ -38,7 +38,15 @@ MAX_SEGMENTS = 256
 
 
 class Turns(NamedTuple):
-    """``count`` turns of a loop, from ``offset``, over the indices ``low + stride * turn + residue``."""
+    """The iterations of a repeat that one loop of the graph runs, one or several in each turn of the loop.
+
+    Attributes:
+        offset: The value of the loop's index in its first turn.
+        count: The number of turns.
+        low: The repeat's index from which the first turn counts.
+        stride: By how much the repeat's index grows from turn to turn.
+        residues: The iterations in a turn, as distances from the index from which it counts.
+    """
 
     offset: Expr
     count: Expr
@@ -48,12 +56,18 @@ class Turns(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the turn number equals the repeat's index."""
+        """Whether the index of the loop equals that of the repeat."""
         return self.stride == 1 and self.residues == (0,) and bool(self.offset == self.low)
 
 
 class Body(NamedTuple):
-    """Nodes of one turn, its carried values, and the names that it changes."""
+    """The body of a loop, or of one class of its iterations.
+
+    Attributes:
+        nodes: Its nodes.
+        carries: The values that it passes to the next turn.
+        changed: The names from outside that it binds to another value.
+    """
 
     nodes: tuple[Node, ...]
     carries: tuple[Carry, ...]
@@ -61,12 +75,15 @@ class Body(NamedTuple):
 
 
 def is_same(entry: Repeat) -> bool:
-    """Whether all iterations call the same modules alike; then the modules exist even if the count is 0."""
+    """Whether all iterations of a repeat call the same modules in the same way.
+
+    Then the modules exist even if the repeat has no iteration.
+    """
     return entry.shared and entry.index is None and entry.item is None
 
 
 class Segments:
-    """Places the segments of one repeat; adds cuts until every condition on the index is decided."""
+    """Cuts one repeat until each segment decides all conditions on the index; makes each segment a loop."""
 
     def __init__(
         self, services: Services, place_entries: PlaceEntries, entry: Repeat, frame: Frame, count: Expr, start: Expr
@@ -82,7 +99,7 @@ class Segments:
         self.indices: set[Symbol] = set()
 
     def place(self) -> None:
-        """Place the repeat as loops, one per segment.
+        """Add the repeat to the graph as loops, one per segment.
 
         Raises:
             UnknownSizeError: its iterations must be unrolled instead, or a size must be known.
@@ -93,7 +110,10 @@ class Segments:
             self._refine(needs)
 
     def _attempt(self) -> Cut | Select | None:
-        """Place all segments; return the cut or selection that is still missing, or None."""
+        """Add the loops of all segments to the graph.
+
+        If a segment does not decide a condition, stop and return the cut or the division into classes that it requires.
+        """
         try:
             for segment in self._segments():
                 if (segment.count != 0 or is_same(self.entry)) and not self.services.limit.exceeded:
@@ -105,7 +125,12 @@ class Segments:
         return None
 
     def _refine(self, needs: Cut | Select) -> None:
-        """Add the missing cut or selection; raises as :meth:`place`."""
+        """Cut the repeat, or divide a segment into classes, as ``needs`` says.
+
+        Raises:
+            SpecError: there are too many cuts or classes.
+            UnknownSizeError: as :meth:`place`.
+        """
         condition = needs.point if isinstance(needs, Cut) else needs.condition.expr
         if any(is_index(symbol.name) for symbol in condition.free_symbols - {needs.index, self.canonical}):
             message = "a condition compares the indices of two repeats"
@@ -122,7 +147,10 @@ class Segments:
             raise SpecError([Diagnostic("bad-repeat", message, self.entry.span, hint)])
 
     def _segments(self) -> Iterator[Segment]:
-        """Segments for every combination of passed cuts that is possible, in the order of iterations."""
+        """Yield the segments of the repeat, in the order of iterations.
+
+        If the order of two cuts is unknown, there are segments for both orders; in those that do not occur they are empty.
+        """
         many = len(self.cuts) >= MAX_SEGMENTS
         found = [] if many else list(islice(self._orders((), self._implied()), MAX_SEGMENTS + 1))
         if many or len(found) > MAX_SEGMENTS:
@@ -136,11 +164,14 @@ class Segments:
             yield Segment(low, high, pairs)
 
     def _implied(self) -> set[tuple[int, int]]:
-        """Pairs (a, b) of cut positions such that cut ``a`` is never before cut ``b``."""
+        """Pairs (a, b) of positions in ``cuts`` such that the point of cut a is never before that of cut b."""
         return {(a, b) for (a, cut), (b, other) in product(enumerate(self.cuts), repeat=2) if (cut - other).is_nonnegative}
 
     def _orders(self, passed: tuple[bool, ...], implied: set[tuple[int, int]]) -> Iterator[tuple[bool, ...]]:
-        """All consistent choices of which cuts an iteration is past, extending the prefix ``passed``."""
+        """Yield each possible answer to which cuts an iteration lies behind: one bool per cut.
+
+        ``passed`` has the answers for the first cuts; ``implied`` has the pairs of :meth:`_implied`.
+        """
         new = len(passed)
         if new == len(self.cuts):
             yield passed
@@ -151,7 +182,10 @@ class Segments:
                 yield from self._orders((*passed, value), implied)
 
     def _place_segment(self, segment: Segment) -> None:
-        """Place one loop; with selectors of period P, one over whole periods and P - 1 for the rest."""
+        """Add one segment to the graph: as one loop, or as P loops if conditions repeat with period P.
+
+        One of the P loops runs a whole period in each turn. The others run the remaining iterations, at most one each.
+        """
         period = self._period(segment)
         if period == 1:
             return self._loop(segment, Turns(segment.low, segment.count, segment.low))
@@ -163,7 +197,10 @@ class Segments:
         return None
 
     def _period(self, segment: Segment) -> int:
-        """The common period of the selectors in iterations; 1 if they are not periodic."""
+        """The number of iterations after which all conditions that divide the segment repeat.
+
+        1 if one of them is not periodic, or the period is too long.
+        """
         found = self.selected.period
         if not segment.low.is_Integer:
             return 1
@@ -176,7 +213,7 @@ class Segments:
         return found if found <= MAX_PERIOD else 1
 
     def _loop(self, segment: Segment, turns: Turns) -> None:
-        """Place one loop, with a body for each class of iterations."""
+        """Add one loop to the graph, with a body for each class of iterations."""
         if turns.count == 0 and not is_same(self.entry):
             return
         graph, frame, entry = self.services.graph, self.frame, self.entry
@@ -208,7 +245,11 @@ class Segments:
     def _classes(
         self, segment: Segment, positions: list[Expr], selectors: Sequence[Truth], results: dict[str, Value]
     ) -> list[tuple[Truth, Body]]:
-        """(condition, body) for each combination of ``selectors``; each body claims parameters independently."""
+        """Make (condition, body) for each class of iterations: each combination of truths of ``selectors``.
+
+        The classes may use the same parameters. ``positions`` are the indices of the iterations in a turn. ``results``, filled
+        here, maps names to their values after the loop, which are the same for all classes.
+        """
         table = self.services.parameters
         bound = ((name, self.frame.values.get(name, ABSENT)) for name in sorted(assigned(self.entry.body)))
         names = [name for name, old in bound if old.value is not None and not self.services.graph.is_poisoned(old)]
@@ -228,7 +269,10 @@ class Segments:
     def _body(
         self, segment: Segment, positions: list[Expr], selected: dict[Truth, bool], names: list[str], results: dict[str, Value]
     ) -> Body:
-        """Place one turn: an iteration at each of ``positions``."""
+        """Make the body of one turn: an iteration at each of the indices ``positions``.
+
+        ``selected`` has the truth of the conditions that define its class. ``names`` are carried from turn to turn.
+        """
         graph, frame = self.services.graph, self.frame
         nodes: list[Node] = []
         arguments = {}
@@ -261,7 +305,10 @@ class Segments:
     def _iteration(
         self, segment: Segment, position: Expr, selected: dict[Truth, bool], nodes: list[Node]
     ) -> list[tuple[str, Binding, Binding]]:
-        """Place the body at index ``position``; return (name, before, after) of each rebound outer name."""
+        """Add one iteration, at index ``position``, to ``nodes``.
+
+        Returns (name, binding before, binding after) for each name from outside that the iteration binds again.
+        """
         graph, frame, entry = self.services.graph, self.frame, self.entry
         index = size_symbol(f"{entry.index or 'i'}@{graph.number()}")
         self.indices.add(index)

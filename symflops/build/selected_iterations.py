@@ -17,7 +17,10 @@ IsPast = Callable[[Expr], bool]
 
 
 class SelectedIterations:
-    """The patterns' selectors for the index of a repeat's module lists, from ``start`` to ``end``."""
+    """The selectors for the index of one repeat in a regime's patterns, such as ``:8`` in ``blocks.:8.*``.
+
+    The repeat iterates over the module ``lists``, at indices from ``start`` up to, not including, ``end``.
+    """
 
     def __init__(self, graph: GraphBuilder, lists: Sequence[Path], start: Expr, end: Expr) -> None:
         self.lists, self.start, self.end = lists, start, end
@@ -35,7 +38,10 @@ class SelectedIterations:
         return lcm(1, *(self._run(selector)[2] for selector in self.selectors))
 
     def note(self, graph: GraphBuilder, position: Expr, is_past: IsPast, span: Span) -> None:
-        """Record in ``graph`` which selectors choose the iteration at index ``position``."""
+        """Record in ``graph`` which selectors choose the iteration at index ``position``.
+
+        ``is_past`` returns whether ``position`` is at least a given index.
+        """
         chosen = frozenset(name for name in self.selectors if self._chooses(name, position, is_past, span))
         if not position.is_Integer:
             graph.chosen[position] = chosen

@@ -24,7 +24,7 @@ PlaceEntries = Callable[[Sequence[Entry], Frame], None]
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The services that place entries.
+    """The objects that together add entries to the graph under construction.
 
     Attributes:
         report: Collects findings.
@@ -34,7 +34,7 @@ class Services:
         limit: Counts operators.
         evaluator: Evaluates expressions and paths.
         graph: Creates values, node numbers and indices.
-        parameters: Claims parameters.
+        parameters: Parameters that operators have claimed, by path.
         stacks: The stacks of ``push`` and ``pop``.
         binder: Looks up operands and binds results.
     """
@@ -51,7 +51,7 @@ class Services:
     binder: NameBinder
 
     def checkpoint(self, frame: Frame) -> Callable[[], None]:
-        """Save the state before an attempt in ``frame``; return a function that restores it."""
+        """Note the state before nodes are added in ``frame``; return a function that restores this state."""
         values, returned, diagnostics = len(self.graph.values), len(self.graph.returned), list(self.report.diagnostics)
         claims, bindings = self.parameters.claims.mark, frame.values.mark
         nodes, stacks, operators = len(frame.nodes), self.stacks.copy(), self.limit.operators
@@ -71,7 +71,7 @@ class Services:
 def services_of(
     spec: Spec, report: Reporter, definitions: Definitions, streams: Streams, patterns: tuple[str, ...]
 ) -> Services:
-    """Create the services for one graph."""
+    """Create the services for building one graph; ``patterns`` are those of the regime."""
     surroundings, graph = Surroundings(spec), GraphBuilder(spec.apart, patterns)
     evaluator = Evaluator(graph.is_poisoned, spec.renamed)
     limit = OperatorLimit(surroundings)

@@ -53,7 +53,7 @@ class Streams:
                     report.add(diagnostic)
 
     def declare(self, spec: StreamSpec) -> Stream:
-        """Convert a stream's declaration; names in lengths that are no sizes become batch variables."""
+        """Make the stream that ``spec`` declares; names in its lengths that are not sizes are batch variables."""
         self.introduce_lengths(spec)
         parts = []
         for part in spec.parts:
@@ -68,7 +68,11 @@ class Streams:
         return Stream(spec.over, tuple(parts))
 
     def introduce_lengths(self, spec: StreamSpec, around: tuple[StreamSpec, ...] = ()) -> None:
-        """Register batch variables in a stream's lengths; an axis whose length is just the variable owns it."""
+        """Add the batch variables in the lengths of a stream to ``lengths``.
+
+        A variable belongs to the axis, of any stream, that has just this variable as its length. The stream with that axis is
+        treated first; ``around`` are the streams that wait for it.
+        """
         for axis, expression in (pair for part in spec.parts for pair in part.axes):
             for name, span in names(expression):
                 if name in self.sizes:
@@ -107,7 +111,7 @@ class Streams:
         )
 
     def measures(self, symbol: Symbol) -> bool:
-        """Whether a symbol is a batch variable."""
+        """Whether ``symbol`` is a batch variable of these streams."""
         return bool(self.variables.get(symbol.name) == symbol)
 
     def longest(self, length: Expr) -> Expr:
@@ -126,7 +130,11 @@ class Streams:
         return Together(Str(sets[0]), Polynomial.of(length).expr)
 
     def _of_one_set(self, walker: Any, node: Any, function: str) -> tuple[Expr, list[str]]:
-        """Evaluate a call's only argument: the length, and a list of its index set (empty without items)."""
+        """Evaluate the only argument of a call of ``function``, a length.
+
+        Returns the length, and a list with the index set whose items it measures. The list is empty if the length has no
+        batch variable.
+        """
         if len(node.args) != 1:
             walker.fail("bad-expression", f"{function} takes one length", node)
         length: Expr = walker.number(walker.visit(node.args[0]), node)
@@ -144,7 +152,16 @@ class Streams:
         decide: Callable[[Any], Any] = as_it_is,
         calls: Mapping[str, Function] | None = None,
     ) -> Expr:
-        """Evaluate the length of ``axis`` in terms of sizes, batch variables and the ``axes`` in scope."""
+        """Evaluate the length of ``axis`` in terms of sizes, batch variables and ``axes``.
+
+        Args:
+            expression: The length.
+            axes: Axis -> length of the axes that the expression may name.
+            sizes: Values of further names, by default those of the spec's sizes.
+            axis: The axis; its own name may stand for the batch variable that it shadows.
+            decide: Function that resolves conditions on loop indices.
+            calls: Further functions of expressions, by name.
+        """
         scope = ChainMap[str, Any]({**axes}, self.variables, self.sizes if sizes is None else sizes)
         for name, span in names(expression):
             if name != axis and (name, axes.get(name)) in self.introduced:
@@ -163,9 +180,9 @@ def declared_as(name: str) -> str:
 
 
 class StreamScope:
-    """Resolves and derives streams for one operator, with the names of its frame.
+    """Finds the streams that one operator names, and makes those that it derives from its operands.
 
-    ``width`` implements ``width(v)`` in expressions.
+    ``width`` is the function that evaluates ``width(v)`` in expressions.
     """
 
     def __init__(self, streams: Streams, frame: Frame, width: Function) -> None:
@@ -179,7 +196,10 @@ class StreamScope:
         return self.streams.declared[name]
 
     def resolve(self, field: Name | tuple[PartSpec, ...], old: Stream, call: Call, others: Iterable[Stream] = ()) -> Stream:
-        """A stream by name, or by axes over the items of ``old``; lengths may use axes of ``old``, ``others``."""
+        """Look up a stream by its name, or make one with the given axes for the items of ``old``.
+
+        The lengths may name axes of ``old`` and, where these lack the name, of ``others``.
+        """
         if isinstance(field, Name):
             return self.named(field.text, call)
         further = {name: length for name, length in axes_of(*others).items() if name not in self.sizes}
@@ -195,15 +215,19 @@ class StreamScope:
         return None if name in self.sizes or name in self.streams.variables else self.streams.declared.get(name)
 
     def value(self, expression: Expression, stream: Stream, **more: Expr) -> Any:
-        """Evaluate an expression over axis lengths of ``stream``, ``tokens`` (its rows) and ``more`` names."""
+        """Evaluate an expression that may name the axes of ``stream``, ``tokens`` (its rows), and ``more``.
+
+        Names in ``more`` are indices of loops: the result may depend on them.
+        """
         own = {**axes_of(stream), "tokens": stream.rows, **more}
         value = evaluate(expression, ChainMap[str, Any](own, self.streams.variables, self.sizes), self.calls)
         return self.fitting(without_index(value, expression, self.decide, tuple(more.values())), stream.items, expression)
 
     def lengths(self, expression: Expression, named: Sequence[Stream], others: Iterable[Stream] = ()) -> tuple[Expr, ...]:
-        """Evaluate a list of sizes; axes of ``named`` streams are lengths, ``tokens`` all rows of the first.
+        """Evaluate a list of lengths.
 
-        Axes of ``others`` are visible unless another name shadows them; shadowing by a batch variable is a warning.
+        Its names are axes of the streams ``named``, ``tokens`` (the rows of the first), batch variables, sizes, and last axes
+        of the streams ``others``. A batch variable that hides an axis of ``others`` is a warning.
         """
         own = {**axes_of(*reversed(named)), "tokens": named[0].rows}
         for name, span in names(expression):
@@ -225,14 +249,17 @@ class StreamScope:
         return tuple(self.fitting(item, named[0].items, expression) for item in found)
 
     def fitting(self, length: Any, items: str, expression: Expression) -> Any:
-        """Return ``length``; refuse a per-item length if ``items`` is once per batch."""
+        """Return ``length``, the value of ``expression``.
+
+        Refuse it if it differs between the items of a batch while the index set ``items`` is ``once``.
+        """
         if items == ONCE and isinstance(length, Expr) and self.streams.of_items(length):
             message = f"'{expression.text}' has the length {length} of one item, and here all items of the batch are together"
             raise _error("length-of-items", message, expression.span, f"'tokens' are all rows of the first value; {RENAMED}")
         return length
 
     def replace(self, field: Name | tuple[PartSpec, ...], old: Stream, call: Call) -> Stream:
-        """``old`` with new lengths for some axes, which every part must have."""
+        """Replace the lengths of some axes of ``old``; each of its parts must have these axes."""
         if isinstance(field, Name):
             call.fail("bad-field", f"'{field}' is no axis with a length", "axes", "such as {h: h//2, w: w//2}")
         parts = []
@@ -248,7 +275,10 @@ class StreamScope:
         return Stream(old.items, tuple(parts))
 
     def padded(self, stream: Stream) -> Stream:
-        """``stream`` with every item padded to the longest of the batch along each axis; parts merge into one."""
+        """Pad each item of ``stream`` along each axis to the longest of the batch.
+
+        A stream of several parts becomes one part with the single axis ``tokens``.
+        """
         axes = stream.parts[0].axes if len(stream.parts) == 1 else (("tokens", stream.rows),)
         return Stream(stream.items, (Part(tuple((name, self.streams.longest(length)) for name, length in axes)),))
 
@@ -260,7 +290,7 @@ class StreamScope:
         return Stream(ONCE, (Part(((stream.items, Add(*sums)),)),))
 
     def part(self, spec: PartSpec, scope: Mapping[str, Expr], items: str) -> Part:
-        """Convert one part, evaluating its lengths in ``scope``."""
+        """Make the part that ``spec`` describes; ``scope`` has the values of names in its lengths."""
         return Part(tuple((name.text, self._length(value, scope, name.text, items)) for name, value in spec.axes))
 
     def _length(self, expression: Expression, axes: Mapping[str, Expr], axis: str, items: str) -> Expr:
@@ -271,7 +301,7 @@ class StreamScope:
 
 
 def axes_of(*streams: Stream) -> dict[str, Expr]:
-    """Axis -> length of all single-part ``streams``; later streams win."""
+    """Map axes of the single-part ``streams`` to lengths; of two equal names, the last stream's is taken."""
     return {name: length for stream in streams if len(stream.parts) == 1 for name, length in stream.parts[0].axes}
 
 

@@ -17,19 +17,19 @@ MAX_CALLS = 4
 
 
 class Ahead(NamedTuple):
-    """The entries of a region from a position on."""
+    """The entries of a body (``region``) from ``position`` on."""
 
     region: Sequence[Entry]
     position: int
 
 
 class Surroundings:
-    """Stacks with the context of the entry being placed, outermost first.
+    """What surrounds the entry that is now added to the graph, outermost first; findings tell it.
 
     Attributes:
-        calls: The block calls around it.
-        unrolled: The unrolled repeats around it, with their numbers of iterations.
-        ahead: The entries to come in each region of the current document or block.
+        calls: The block calls around the entry.
+        unrolled: (repeat, number of iterations) of the unrolled repeats around the entry.
+        ahead: The entries that follow it, and those that follow each entry around it in the same document or block.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -40,7 +40,11 @@ class Surroundings:
         self._sizes = {key: size.name.text for size in spec.sizes for key in size.keys}
 
     def explained(self, found: Diagnostic, entry: Entry, frame: Frame) -> Diagnostic:
-        """Extend a finding about ``entry`` by the later entry that binds its value and surrounding calls."""
+        """Extend a finding about ``entry``.
+
+        The finding then tells the later entry that binds an unknown value, the size behind an unknown field of the config, and
+        the block calls around ``entry``.
+        """
         if found.code == "unknown-value":
             found = early_value(found, entry, frame.values, [region[position:] for region, position in self.ahead[::-1]])
         if found.code == "unknown-size" and found.span is not None and found.span.text in self._sizes:

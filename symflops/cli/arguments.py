@@ -20,7 +20,7 @@ def argument(*names: str, **options: Any) -> Argument:
 
 
 def one_of(*arguments: Argument, required: bool = False) -> Argument:
-    """Group arguments that exclude each other."""
+    """Group arguments of which a command line may have only one; if ``required``, it must have one."""
     return lambda parser: arguments_of(*arguments)(parser.add_mutually_exclusive_group(required=required))
 
 

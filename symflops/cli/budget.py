@@ -34,7 +34,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compute and print the device-hours of a training."""
+    """Compute and print the device-hours of a training; return the exit code 0."""
     from symflops.analysis.solve import budget
     from symflops.training.devices.rates import rate_of
 

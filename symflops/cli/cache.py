@@ -11,12 +11,12 @@ import argparse
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of ``symflops cache``."""
+    """Add the arguments of ``symflops cache`` to ``parser``."""
     parser.add_argument("--clear", action="store_true", help="remove all entries")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the folder, entries and size of the cache, or clear it."""
+    """Print the folder, number of entries and size of the cache, or clear it; return the exit code 0."""
     from symflops.library.cache import clear, entries, folder
     from symflops.support.errors import SymflopsError
 

@@ -40,7 +40,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Take, check or compare censuses, or test lengths."""
+    """Take, check or compare censuses, or test lengths; return the exit code."""
     from symflops.read.spec_files import chosen_specs
 
     files = chosen_specs(args.specs)
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check(files: list[Any]) -> int:
-    """Print why censuses are stale; return 1 if any is."""
+    """Print why censuses are stale; return the exit code, 1 if a census is stale."""
     from symflops.api import load
     from symflops.library.records.census import MISSING, stale
 
@@ -63,7 +63,7 @@ def check(files: list[Any]) -> int:
 
 
 def lengths(files: list[Any]) -> int:
-    """Print the batches that only the class, or only the spec, refuses; return 1 if there are any."""
+    """Print batches that only the class or only the spec refuses; return exit code 1 if there are any."""
     from symflops.api import load
     from symflops.cli.progress import progress
     from symflops.verify.cases import cases_of
@@ -85,7 +85,10 @@ def lengths(files: list[Any]) -> int:
 
 
 def take(files: list[Any], args: argparse.Namespace) -> int:
-    """Take the census of each spec, then write it next to the spec or compare it; return 1 if one differs."""
+    """Take the census of each spec, and write it next to the spec or compare it with the one there.
+
+    Return the exit code: 1 if a census differs from the one there.
+    """
     from symflops.api import load
     from symflops.cli.progress import progress
     from symflops.library.records.census import census_of, census_path
@@ -112,5 +115,5 @@ def take(files: list[Any], args: argparse.Namespace) -> int:
 
 
 def uncounted(classes: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the numbers of variations from the classes of a census, so that two can be compared."""
+    """Return the entries of a census by class without ``variations``, so that two can be compared."""
     return {name: {key: value for key, value in entry.items() if key != "variations"} for name, entry in classes.items()}

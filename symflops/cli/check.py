@@ -45,7 +45,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check specs, once or on every change; return 1 if there are errors."""
+    """Check specs, once or on every change; return the exit code, 1 if there are errors."""
     if args.explain:
         return explain(args.explain)
     from symflops.read.spec_files import chosen_specs
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def again(files: Sequence[SpecFile], args: argparse.Namespace) -> int:
-    """Check watched ``files``; an unreadable file is reported, and watching continues."""
+    """Check ``files`` as :func:`checked`, but print an error and return 1 if a file cannot be read."""
     try:
         return checked(files, args)
     except SymflopsError as error:
@@ -74,7 +74,7 @@ def again(files: Sequence[SpecFile], args: argparse.Namespace) -> int:
 
 
 def checked(files: Sequence[SpecFile], args: argparse.Namespace) -> int:
-    """Check ``files`` once and print the findings; return 1 if there are errors."""
+    """Check ``files`` once and print the findings; return the exit code, 1 if there are errors."""
     from symflops.cli.actions.check import findings
     from symflops.library.lookup import read_config
 
@@ -90,7 +90,7 @@ def checked(files: Sequence[SpecFile], args: argparse.Namespace) -> int:
 
 
 def summary(specs: int, failed: int, found: Sequence[Diagnostic]) -> str:
-    """Summarise the numbers of specs, failures, warnings and notes; name the command that explains more."""
+    """Format the summary line: numbers of specs, failed specs, warnings and notes, and a command."""
     line = f"{counted(specs, 'spec')}, {f'{failed} with errors' if failed else 'all fine'}"
     for severity in ("warning", "note"):
         number = sum(finding.severity == severity for finding in found)
@@ -105,7 +105,7 @@ def counted(number: int, what: str) -> str:
 
 
 def explain(code: str) -> int:
-    """Print what a kind of finding means."""
+    """Print what the kind of finding ``code`` means; return the exit code 0."""
     import textwrap
 
     from symflops.support.codes import kinds
@@ -118,7 +118,7 @@ def explain(code: str) -> int:
 
 
 def roles_of(files: Sequence[SpecFile]) -> Roles:
-    """Map each spec to the roles of its modules, as JSON objects."""
+    """Map the name of each spec to the role rows of its operators, as JSON objects."""
     from symflops.api import load
     from symflops.cli.actions.check import role_rows
 
@@ -145,7 +145,7 @@ def text(found: Sequence[Diagnostic], roles: Roles | None = None) -> None:
 
 
 def as_json(found: Sequence[Diagnostic], roles: Roles | None = None) -> None:
-    """Print one JSON object on stdout."""
+    """Print the findings, and the roles if given, as one JSON object to standard output."""
     import json
 
     more = {} if roles is None else {"roles": roles}
@@ -162,7 +162,7 @@ def as_object(finding: Diagnostic) -> dict[str, Any]:
 
 
 def place(span: Span | None) -> dict[str, Any]:
-    """Convert the place of a finding to JSON; all nulls if it has none."""
+    """Convert the place of a finding to JSON: path, line, column and end, all None without a place."""
     if span is None:
         return dict.fromkeys(("path", "line", "column", "end"))
     return {"path": span.source.shown, "line": span.line, "column": span.column, "end": span.end}
@@ -184,5 +184,5 @@ def github(found: Sequence[Diagnostic], roles: Roles | None = None) -> None:
 
 
 def escaped(words: str, more: str = "") -> str:
-    """Escape the characters that end a workflow command, and those in ``more``."""
+    """Escape characters that have a meaning in a workflow command, and the characters in ``more``."""
     return "".join(f"%{ord(char):02X}" if char in "%\r\n" + more else char for char in words)

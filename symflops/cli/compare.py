@@ -36,7 +36,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Estimate under each regime or convention and print the table."""
+    """Estimate under each regime or convention and print the table; return the exit code 0."""
     from symflops.analysis.convention_comparison import USUAL, by_regime, regimes_in, under
     from symflops.analysis.explanation import default_batch
     from symflops.cli.estimate import batch_of
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def conventions(args: argparse.Namespace, config: dict[str, Any], regime: str) -> int:
-    """Compare conventions: a table, and the causes of the difference of each pair."""
+    """Print the figures under each convention, and why each pair differs; return the exit code 0."""
     from symflops.analysis.convention_comparison import by_convention
     from symflops.analysis.explanation import default_batch
     from symflops.cli.estimate import batch_of
@@ -92,7 +92,7 @@ def conventions(args: argparse.Namespace, config: dict[str, Any], regime: str) -
 
 
 def differences(spec: str, config: dict[str, Any], batch: dict[str, Any], regime: str, names: list[str]) -> list[Any]:
-    """Explain the difference of each pair of conventions, cause by cause."""
+    """Return the difference of each pair of the conventions ``names``, split into its causes."""
     from itertools import combinations
 
     if len(names) < 2:
@@ -105,7 +105,7 @@ def differences(spec: str, config: dict[str, Any], batch: dict[str, Any], regime
 
 
 def causes(pair: Any, models: Mapping[str, Any]) -> list[str]:
-    """Format the difference of two conventions as lines that fit the terminal."""
+    """Format the difference ``pair`` of two conventions, cause by cause, as lines for the terminal."""
     from symflops.verify.differences import percent
 
     units, most = [NAMES[models[name].unit] for name in (pair.second, pair.first)], width()
@@ -145,7 +145,10 @@ def convention_table(spec: str, regime: str, rows: list[dict[str, Any]]) -> list
 
 
 def plot(args: argparse.Namespace, batch: dict[str, Any], estimators: dict[str, Any], executed: bool) -> None:
-    """Plot the ratio of each estimator to the first over the length; ``executed`` adds recomputed work."""
+    """Plot the FLOPs of each estimator, divided by those of the first, over the length of a stream.
+
+    If ``executed``, recomputed work is included.
+    """
     from symflops.emit.page.plots import ratios, save
     from symflops.evaluate.step import sweep
 

@@ -42,7 +42,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the completion script of a shell, or the completions of a line."""
+    """Print the completion script of a shell, or the completions of a line; return the exit code 0."""
     if args.shell in SCRIPTS:
         print(SCRIPTS[args.shell])
         return 0
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def candidates(before: Sequence[str], last: str) -> Iterable[str]:
-    """Candidate words at the position after ``before``; ``last`` is the word typed so far."""
+    """Return the words that can follow the words ``before``; ``last`` is what is typed of the next."""
     import importlib
 
     from symflops.cli.main import COMMANDS
@@ -74,7 +74,10 @@ def candidates(before: Sequence[str], last: str) -> Iterable[str]:
 
 
 def values(metavar: str, last: str) -> Iterable[str]:
-    """Known values of an argument with this ``metavar``; for a list, prefixed with the items in ``last``."""
+    """Return the known values of an argument with this ``metavar``, such as the names of regimes.
+
+    For a list of values, each begins with the items that ``last`` already has.
+    """
     from symflops.read.spec_files import pages
 
     *items, _ = last.split(",")
@@ -95,7 +98,7 @@ def values(metavar: str, last: str) -> Iterable[str]:
 
 
 def specs() -> Iterable[str]:
-    """Names of specs, and of variants that only one spec has."""
+    """Return the names of all specs, and of the variants whose name only one spec has."""
     from collections import Counter
 
     from symflops.library.catalog import catalogs

@@ -22,7 +22,10 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Derive the figure of every record, and print those that differ and the share of equal ones."""
+    """Derive the figure of each record of a framework, and print which differ and how many are equal.
+
+    Return the exit code 0.
+    """
     import sys
 
     from symflops.cli.progress import progress
@@ -57,7 +60,7 @@ def write_pages(folder: Path, found: list[Any]) -> None:
 
 
 def differing(found: list[Any]) -> list[str]:
-    """Format one line for each record that is not equal."""
+    """Format one line for each record whose figure differs from the derived one."""
     return [
         f"{one.status} {one.id}: {one.expected} there, {one.derived} derived: {one.explanation}"
         for one in found

@@ -48,7 +48,10 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Scan a table, or read a result, and print the cost of its rows; or print the query."""
+    """Scan a table, or read a result, and print the cost of its rows; or print the query.
+
+    Return the exit code: 1 if some rows cannot run on a model.
+    """
     given = from_file(args.result) if args.result else None
     models = priced(args, given)
     by = [name.strip() for name in args.group_by.split(",") if name.strip()]
@@ -67,7 +70,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def scanned(args: argparse.Namespace, models: Sequence[Priced], by: Sequence[str]) -> int:
-    """Scan the table, print the cost of its rows, and write costs per row if asked."""
+    """Scan the table, print the cost of its rows, and write costs per row if ``--per-sample`` is given.
+
+    Return the exit code, as :func:`show`.
+    """
     from symflops.cli.actions.corpus import Scan, Table
 
     scan = Scan(Table(args.lengths), models, by)
@@ -80,7 +86,9 @@ def scanned(args: argparse.Namespace, models: Sequence[Priced], by: Sequence[str
 
 
 def priced(args: argparse.Namespace, given: dict[str, Any] | None) -> list[Priced]:
-    """Build an estimator with its columns for each model, regime and convention.
+    """Build an estimator, with the columns of its lengths, for each model, regime and convention.
+
+    ``given`` is a stored result of :func:`from_file`, or None; it names the columns if the command line does not.
 
     Raises:
         SymflopsError: a model cannot be estimated, or no columns are named.
@@ -124,10 +132,10 @@ def estimator(word: str, config: str | None, regime: str, convention: str) -> In
 
 
 def from_file(path: str) -> dict[str, Any]:
-    """Read a stored result: its rows, and the columns and groups that it names.
+    """Read a stored result: its ``rows``, its ``columns`` (None if unknown), and columns to group ``by``.
 
     Raises:
-        SymflopsError: the file holds no result.
+        SymflopsError: the file does not contain a result.
     """
     from symflops.support.reading import read_json
 
@@ -141,7 +149,10 @@ def from_file(path: str) -> dict[str, Any]:
 
 
 def answer(models: Sequence[Priced], rows: Sequence[dict[str, Any]], by: Sequence[str]) -> dict[str, Any]:
-    """Build the JSON object of a result: figures of all rows, and per group."""
+    """Build the JSON object of a result: the figures of each model over all ``rows``, and by group.
+
+    ``by`` are the columns whose values make the groups.
+    """
     from symflops.analysis.corpus import summed_rows
 
     whole = summed_rows(rows)
@@ -157,7 +168,10 @@ def answer(models: Sequence[Priced], rows: Sequence[dict[str, Any]], by: Sequenc
 
 
 def show(args: argparse.Namespace, found: dict[str, Any], first: str) -> int:
-    """Print a result; return 1 if some rows cannot run on a model."""
+    """Print the result ``found``; return the exit code, 1 if some rows cannot run on a model.
+
+    ``first`` describes the first such row; empty if unknown.
+    """
     from symflops.cli.terminal import columns, short, tell, width
     from symflops.evaluate.units import NAMES
 

@@ -25,7 +25,10 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look up a device and print its peak rate, or list all devices."""
+    """Look up a device and print its peak rate, or list all devices.
+
+    Return the exit code: 1 if the rate is unknown.
+    """
     from symflops.training.devices.names import peak_called
     from symflops.training.devices.peaks import table
 

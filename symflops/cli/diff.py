@@ -39,7 +39,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare two models, or a model with its baseline, and print the difference."""
+    """Compare two models, or a model with its baseline, and print the difference; return exit code 0."""
     from symflops.analysis.difference import Pair
 
     if args.top < 0:
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def beside(args: argparse.Namespace) -> int:
-    """Compare a model with the baseline of its spec, and print."""
+    """Compare a model with the baseline that its spec names, print it, and return the exit code 0."""
     from symflops.analysis.baseline import compared
     from symflops.api import load
     from symflops.library.naming import named
@@ -75,7 +75,16 @@ def beside(args: argparse.Namespace) -> int:
 
 
 def answer(args: argparse.Namespace, found: Any, names: list[str], told: list[str], batch: Any, estimator: Any) -> None:
-    """Print the difference of two models, as text or JSON."""
+    """Print the difference of two models, as text or JSON.
+
+    Args:
+        args: The command line.
+        found: The difference.
+        names: Names of the first and the second model, for JSON.
+        told: The names from which the title "A less B" is made.
+        batch: The batch.
+        estimator: The estimator whose unit all figures have.
+    """
     if args.json:
         made = {"schema": 1, "first": names[0], "second": names[1], "regime": args.regime, "convention": args.convention}
         made |= {"unit": estimator.unit, "batch": batch, "parameters": three(found, "parameters")}
@@ -91,7 +100,7 @@ def answer(args: argparse.Namespace, found: Any, names: list[str], told: list[st
 
 
 def subject(text: str, args: argparse.Namespace) -> Any:
-    """Load a model from the name of a spec, or from the path of a config."""
+    """Load the model that ``text`` names: a spec, or the path of a config."""
     from symflops.analysis.subject import Subject
     from symflops.library.lookup import read_config
     from symflops.library.naming import named
@@ -107,20 +116,20 @@ def subject(text: str, args: argparse.Namespace) -> Any:
 
 
 def texts(change: Any) -> list[tuple[str, str]]:
-    """Pairs (moment, coefficient as text) of a difference of closed forms."""
+    """Return a difference of closed forms as pairs (name of the moment, coefficient as text)."""
     from symflops.emit.python.printer import PythonPrinter
 
     return [(moment.name, PythonPrinter().text(formula)) for moment, formula in change]
 
 
 def three(found: Any, name: str) -> dict[str, int]:
-    """Figure ``name`` of the first and the second model, and their difference."""
+    """Return the figure ``name`` of the ``first`` and the ``second`` model, and the ``difference``."""
     one, two = getattr(found.first, name), getattr(found.second, name)
     return {"first": one, "second": two, "difference": two - one}
 
 
 def cause(one: Any) -> dict[str, Any]:
-    """Convert a cause to JSON."""
+    """Convert one cause of a difference to JSON: kind, words, figures and closed form."""
     told = {"kind": one.kind, "cause": one.words, **asdict(one.figures), "total": one.figures.total}
     return told | {"formula": {"forward": dict(texts(one.terms))}}
 
@@ -144,7 +153,7 @@ def formula(found: Any) -> Iterator[str]:
 
 
 def causes(found: Any, top: int) -> Iterator[str]:
-    """Format the ``top`` causes as table lines, and sum up the rest."""
+    """Format the first ``top`` causes as table lines, and all others as one line with their sums."""
     if not found.causes:
         yield "no cause: both cost the same"
         return

@@ -44,7 +44,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draft a spec, print it, and report the proof."""
+    """Draft a spec, print it, and report the proof; return the exit code, 1 if the draft is not exact."""
     from symflops.draft.trace.subject import Subject
     from symflops.draft.worker import draft_in_process
 
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def variants_of(args: argparse.Namespace, subject: Any) -> dict[str, Any]:
-    """Build a subject per variant: the config with the fields of the variant replaced.
+    """Map each variant to a subject: ``subject`` with config fields replaced, and inputs if given.
 
     Raises:
         SymflopsError: a name has no file or occurs twice, or arguments belong to no variant.
@@ -93,7 +93,9 @@ def variants_of(args: argparse.Namespace, subject: Any) -> dict[str, Any]:
 
 
 def save(path: Path, text: str, census: str = "") -> None:
-    """Write a draft and its census to a file, or a folder under the spec's name; on failure print it.
+    """Write a draft to the file ``path``, or below the folder ``path``, and its census beside it.
+
+    If that fails, print the draft.
 
     Raises:
         SymflopsError: the file cannot be written.
@@ -113,7 +115,10 @@ def save(path: Path, text: str, census: str = "") -> None:
 
 
 def given(args: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """Read config, call arguments and options; an example of a known class fills in missing ones."""
+    """Return (config, call arguments, options) of a command line.
+
+    What the command line lacks comes from the example of the class.
+    """
     from symflops.draft.examples import example_of
 
     if args.config and args.inputs:
@@ -134,14 +139,14 @@ def read(text: str) -> Any:
 
 
 def show_progress() -> Any:
-    """Return a function that shows progress on standard error; it does nothing off a terminal."""
+    """Return a function that prints a text as progress, or does nothing if stderr is no terminal."""
     if not sys.stderr.isatty():
         return lambda _: None
     return lambda text: print(f"\r{text:<76.76}", end="", file=sys.stderr, flush=True)
 
 
 def clear() -> None:
-    """Clear the line of progress."""
+    """Clear the line that the function of :func:`show_progress` printed."""
     if sys.stderr.isatty():
         print(f"\r{' ' * 76}\r", end="", file=sys.stderr, flush=True)
 

@@ -37,7 +37,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Estimate and print."""
+    """Estimate the FLOPs of a batch and print the estimate; return the exit code 0."""
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
     found = estimated(args, batch_of(args.batch))
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def batch_of(text: str) -> dict[str, Any]:
-    """Parse a batch, given as JSON or as ``@`` and the path of a JSON file."""
+    """Parse a batch, given as JSON or as ``@`` and the path of a JSON file: streams mapped to lengths."""
     batch = read_json(text[1:]) if text.startswith("@") else parse_json(text, "the batch")
     if not isinstance(batch, dict):
         raise SymflopsError('a batch maps streams to lists, e.g. {"text": [4096, 1024]}')
@@ -61,7 +61,7 @@ def batch_of(text: str) -> dict[str, Any]:
 
 
 def asked(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """Load the model and the batch of a command line; the batch defaults to a typical one."""
+    """Return the model and the batch of a command line; without ``--batch``, a typical batch."""
     from symflops.analysis.subject import Subject
     from symflops.library.lookup import read_config
 
@@ -70,7 +70,7 @@ def asked(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
 
 
 def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]:
-    """Estimate the model of a command line on ``batch``; return the result as a dict."""
+    """Return the estimate of the model of a command line on ``batch``, as the JSON object to print."""
     from symflops.library import lookup
 
     config = lookup.read_config(args.config) if args.config else {}
@@ -102,7 +102,10 @@ def noted(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def rules_of(args: argparse.Namespace) -> Any:
-    """Select the convention; for MACs, one that counts elementwise work is used without that work."""
+    """Return the convention of a command line.
+
+    For ``--unit macs``, a convention that counts elementwise work is replaced by one without that work.
+    """
     if args.unit == "flops" or args.convention in ("symflops", "torch"):
         return args.convention
     from symflops.api import convention_of
@@ -112,7 +115,7 @@ def rules_of(args: argparse.Namespace) -> Any:
 
 
 def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
-    """Derive a spec file and estimate it on ``batch``."""
+    """Derive the spec file of a command line; return the estimate on ``batch``, as :func:`estimated`."""
     from symflops.api import load
     from symflops.evaluate.unread import check_unread
     from symflops.library.lookup import result

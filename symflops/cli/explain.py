@@ -60,7 +60,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the tree and the closed form."""
+    """Print the tree of modules and the closed form of a model; return the exit code 0."""
     from symflops.analysis.explanation import Explanation
     from symflops.cli.estimate import batch_of
 
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def selected_estimator(args: argparse.Namespace) -> tuple[Any, Any]:
-    """Build the estimator of the chosen model, and return it with the known values of its sizes."""
+    """Return (estimator of the chosen model, known values of its sizes; None if none are known)."""
     from symflops.library import lookup
 
     if not args.spec and not args.config:
@@ -100,7 +100,7 @@ def selected_estimator(args: argparse.Namespace) -> tuple[Any, Any]:
 
 
 def counted(args: argparse.Namespace) -> Any:
-    """Select the convention; for MACs, without elementwise work."""
+    """Return the convention of a command line; for ``--unit macs``, without its elementwise work."""
     if args.unit == "flops":
         return args.convention
     from symflops.api import convention_of
@@ -109,7 +109,7 @@ def counted(args: argparse.Namespace) -> Any:
 
 
 def selected_rows(told: Explanation, args: argparse.Namespace) -> list[dict[str, Any]]:
-    """Select rows of modules by ``--top``, or by ``--depth`` and ``--all``."""
+    """Return the rows of the modules to print, chosen by ``--top``, or by ``--depth`` and ``--all``."""
     if args.top is not None:
         return told.top(args.top)
     rows = [row for row in told.rows if row["depth"] <= args.depth]
@@ -138,7 +138,7 @@ def lines(told: Explanation, args: argparse.Namespace) -> list[str]:
 
 
 def per_token(found: dict[str, Any], unit: str) -> str:
-    """Format parameters (all, and active per token), tokens of the batch, and FLOPs per token."""
+    """Format a line: parameters (all, and active per token), tokens of the batch, FLOPs per token."""
     told = f"parameters {found['parameters']:,}"
     if found["parameters_active"] is not None:
         told += f", active per token {found['parameters_active']:,}"
@@ -146,7 +146,10 @@ def per_token(found: dict[str, Any], unit: str) -> str:
 
 
 def table(rows: list[dict[str, Any]], most: int, unit: str, flat: bool) -> list[str]:
-    """Format the table of modules, as a tree or (``flat``) as a list of paths."""
+    """Format the table of modules in lines of at most ``most`` characters.
+
+    Modules are printed as a tree, or if ``flat`` as a list of paths.
+    """
     drawn = most >= WITH_BAR
     cells = [(f"module (in {unit})", "parameters", "forward", "backward", "share")]
     for row in rows:
@@ -198,7 +201,10 @@ def forms(told: Explanation, most: int, unit: str) -> list[str]:
 
 
 def plot(args: argparse.Namespace, told: Explanation) -> None:
-    """Plot the share of each part of a step over the length, and mark where attention reaches half."""
+    """Plot the share of each part of the work over the length of a stream.
+
+    A line marks the length at which attention reaches half of the work.
+    """
     from symflops.emit.page.plots import breakdown, save
     from symflops.evaluate.item_analysis import ATTENTION
     from symflops.evaluate.step import Step, sweep

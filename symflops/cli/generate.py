@@ -41,7 +41,10 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Generate, check or diff."""
+    """Generate files, or compare them with what is derived; return the exit code.
+
+    The exit code is 1 if a comparison finds a difference.
+    """
     from symflops.read.spec_files import find_spec, shipped, specs_in
 
     if args.standalone:
@@ -60,7 +63,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _standalone(args: argparse.Namespace) -> int:
-    """Print the standalone module of one spec, or write the modules of all structures to a folder."""
+    """Print the standalone module of one spec, or write those of all its structures to a folder.
+
+    Return the exit code 0.
+    """
     from symflops.cli.actions.generate import standalone
     from symflops.read.spec_files import find_spec, shipped, specs_in
     from symflops.support.files import write
@@ -110,14 +116,14 @@ class _Work:
         self.read()
 
     def read(self) -> None:
-        """Read manifest and catalog of the folder, without specs that no longer exist."""
+        """Read the manifest and the catalog of the output folder, without specs that no longer exist."""
         from symflops.cli.actions.generate import CATALOG, MANIFEST, known, without
 
         self.manifest, self.catalog = known(self.out, MANIFEST), known(self.out, CATALOG)
         without(self.names, self.manifest, self.catalog)
 
     def write(self, files: list[Any]) -> int:
-        """Derive outdated specs and write their files, then the shared files and stamps."""
+        """Derive changed specs of ``files`` and write what is generated; return the exit code 0."""
         from symflops.cli.actions.generate import shared_files
         from symflops.support.files import locked
 
@@ -134,14 +140,17 @@ class _Work:
         return 0
 
     def stamps(self) -> Any:
-        """Load the stamps of the folder."""
+        """Load the :class:`Stamps` of the output folder."""
         from symflops.cli.actions.generate import Stamps
         from symflops.support.digests import digest, package_digest
 
         return Stamps(self.out, lambda _: digest(f"{package_digest()} {self.chosen}"))
 
     def compare(self, files: list[Any], diff: bool) -> int:
-        """Derive outdated specs and compare bytes with the files; return 1 if anything differs."""
+        """Derive changed specs and compare the result with the files on disk.
+
+        ``diff``: whether to print differences as unified diffs. Return the exit code: 1 if a file differs.
+        """
         from symflops.cli.actions.generate import shared_files
 
         stamps = self.stamps()
@@ -163,7 +172,10 @@ class _Work:
         return 0
 
     def findings(self, texts: dict[str, str], same: set[str], diff: bool) -> Iterator[str]:
-        """Yield files that are missing, differ or belong to no spec; ``same`` are known to be unchanged."""
+        """Yield a message per file that is missing, differs from ``texts``, or belongs to no spec.
+
+        ``same`` are paths of files known to be unchanged. If ``diff``, a file that differs is shown as a unified diff.
+        """
         from symflops.cli.actions.generate import MANIFEST, orphans
         from symflops.support.files import holds
 
@@ -181,14 +193,14 @@ class _Work:
                 yield f"{self.out / name}: belongs to no spec"
 
     def kept_by_digest(self, name: str, text: str) -> bool:
-        """Whether a file may be missing because the manifest has the digest of ``text``."""
+        """Whether the file ``name`` need not exist, because the manifest has the digest of its ``text``."""
         from symflops.cli.actions.generate import BY_DIGEST
         from symflops.support.digests import digest
 
         return name.endswith(BY_DIGEST) and self.manifest.get("outputs", {}).get(name) == digest(text)
 
     def causes(self, text: str) -> Iterator[str]:
-        """Yield the inputs whose digest has changed since the files were generated."""
+        """Yield a message per input whose digest in the new manifest ``text`` differs from the stored one."""
         import json
 
         now, then = json.loads(text), self.manifest
@@ -200,7 +212,7 @@ class _Work:
                     yield f"{name}: changed since the files were generated"
 
     def compiled(self, files: list[Any]) -> Iterator[tuple[Any, Any]]:
-        """Yield each spec with its derived output, in order, and draw a progress bar."""
+        """Derive specs; yield (spec, :class:`Output`) in the order of ``files``, and draw a progress bar."""
         from symflops.cli.actions.generate import output_of
 
         for file, output in in_workers(partial(output_of, chosen=self.chosen), files, "deriving"):

@@ -14,7 +14,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the graph."""
+    """Print the graph of a model; return the exit code 0."""
     from symflops.api import load
     from symflops.ir.network import dot, mermaid
     from symflops.library.lookup import read_config

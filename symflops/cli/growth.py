@@ -37,7 +37,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Derive the growth of a model's cost and print it."""
+    """Derive how the cost of a model grows with lengths and sizes, print it, and return exit code 0."""
     from symflops.analysis.growth import Growth
 
     subject, batch = asked(args)
@@ -61,7 +61,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def overtaking(one: Any) -> dict[str, Any]:
-    """Convert a crossover of attention and all other work to JSON; ``formula`` is the root in sizes."""
+    """Convert to JSON at which length attention costs as much as all other work.
+
+    The length is ``root`` as a number, and ``formula`` in sizes.
+    """
     found = one.crossover
     told = {"streams": one.streams, "letter": one.letter, "work": found.work, "kind": found.kind, "formula": root_of(one)}
     told |= {"root": one.root, "value": found.value, "assumed": tuple(map(condition, one.assumed)), "refused": one.refused}
@@ -69,7 +72,10 @@ def overtaking(one: Any) -> dict[str, Any]:
 
 
 def root_of(one: Any) -> str:
-    """Formula of the length at which attention costs as much as the rest; empty without a closed form."""
+    """Print the formula of the length at which attention costs as much as all other work.
+
+    The text is empty without a closed form.
+    """
     from symflops.emit.python.printer import PythonPrinter
 
     text, found = PythonPrinter().text, one.crossover
@@ -96,13 +102,13 @@ def condition(assumed: Any) -> str:
 
 
 def per_token(row: Any) -> dict[str, Any]:
-    """Convert the FLOPs per token at one length to JSON."""
+    """Convert the work per token at one length to JSON: its FLOPs, and the share of attention."""
     each = {"flops": row.flops, "flops_per_token": float(row.each), "attention": float(row.attention)}
     return {"length": row.length, "tokens": row.tokens, **each}
 
 
 def crossings(found: list[Any]) -> Iterator[str]:
-    """Format where attention costs as much as all other work; equal passes share a line."""
+    """Format the lengths at which attention costs as much as all other work; equal passes share a line."""
     yield "attention costs as much as all else" if found else "there is no attention that could overtake anything"
     alike: dict[Any, list[str]] = {}
     for one in found:
@@ -138,7 +144,7 @@ def table(rows: tuple[Any, ...], unit: str) -> Iterator[str]:
 
 
 def short(value: int) -> str:
-    """Format a number with four digits, an SI prefix, and a minus if it is negative."""
+    """Format a number with three decimals and an SI prefix, such as ``-1.234 G``; a small one as it is."""
     text = scaled(abs(value)).strip()
     return f"-{text}" if value < 0 else text
 

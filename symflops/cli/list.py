@@ -25,7 +25,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the specs, or the names of another kind with their documentation."""
+    """Print the specs, or all regimes, conventions, blocks, operators or devices; return exit code 0."""
     if args.kind == "specs":
         return specs(args.json)
     rows = ROWS[args.kind]()
@@ -39,14 +39,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def documented(row: dict[str, Any]) -> str:
-    """Format the documentation of a row, with the framework version that it reproduces, if any."""
+    """Format the documentation of a row, with the version of the framework that a convention reproduces."""
     from symflops.ir.reproduced import Reproduced
 
     return f"{row['doc']} ({Reproduced(**row['reproduces']).sentence})" if row.get("reproduces") else str(row["doc"])
 
 
 def specs(as_json: bool) -> int:
-    """Print the specs."""
+    """Print all specs as a table, or as JSON; return the exit code 0."""
     from symflops.library.catalog import assumed
     from symflops.library.lookup import catalogs, class_name
 
@@ -73,7 +73,7 @@ def specs(as_json: bool) -> int:
 
 
 def regimes() -> list[dict[str, Any]]:
-    """List the shipped regimes (what trains)."""
+    """Return the ``name`` and the ``doc`` of each shipped regime."""
     from symflops.api import regime_of
     from symflops.read.spec_files import pages
 
@@ -81,7 +81,7 @@ def regimes() -> list[dict[str, Any]]:
 
 
 def conventions() -> list[dict[str, Any]]:
-    """List the shipped conventions (what counts as FLOPs)."""
+    """Return each shipped convention: name, doc, unit, links, and the framework that it reproduces."""
     from dataclasses import asdict
 
     from symflops.api import convention_of
@@ -96,21 +96,21 @@ def conventions() -> list[dict[str, Any]]:
 
 
 def blocks() -> list[dict[str, Any]]:
-    """The blocks of the library, with the comment at the top of each."""
+    """Return the ``name`` of each block of the library, and as ``doc`` the comment at its top."""
     from symflops.read.spec_files import block_texts, comment_of
 
     return [{"name": name, "doc": comment_of(text)} for name, text in block_texts().items()]
 
 
 def operators() -> list[dict[str, Any]]:
-    """The operators of the language, each with its own fields."""
+    """Return the ``name``, the ``doc`` and the ``fields`` of each operator kind of specs."""
     from symflops.ops.table import ALL
 
     return [{"name": kind.name, "doc": kind.doc, "fields": [field.name for field in kind.fields]} for kind in ALL]
 
 
 def devices() -> list[dict[str, Any]]:
-    """The devices of the table, with their dense rates in TFLOP/s by number type."""
+    """Return the devices with known rates: name, aliases, and dense peak TFLOP/s by number type."""
     from symflops.training.devices.peaks import table
 
     rows: dict[str, dict[str, Any]] = {}

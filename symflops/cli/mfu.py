@@ -44,7 +44,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compute and print the utilisation."""
+    """Compute and print MFU and HFU; return the exit code 0."""
     import math
 
     from symflops.training.devices.rates import rate_of
@@ -82,7 +82,9 @@ def printed(found: dict[str, Any], args: argparse.Namespace) -> list[str]:
 
 
 def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float]:
-    """Return the estimate of a model (or empty), the FLOPs of a step, and those with recomputation.
+    """Return (estimate, FLOPs of a step without recomputed work, FLOPs of a step with recomputed work).
+
+    The estimate is {} if the command line gives FLOPs in place of a model.
 
     Raises:
         SymflopsError: both a model and FLOPs are given, or neither; or the estimate fails.
@@ -110,7 +112,7 @@ def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float]:
 
 
 def summed(path: str) -> Decimal:
-    """Sum the FLOPs column of a profile over all kernels; blank and N/A cells count as 0."""
+    """Add the FLOPs of all kernels in the profile at ``path``; blank and N/A cells count as 0."""
     import csv
 
     from symflops.support.reading import read_lines

@@ -21,7 +21,10 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Rewrite files; return 1 if one cannot be read or, with ``--check``, is of version 1."""
+    """Rewrite files of version 1; return the exit code.
+
+    The exit code is 1 if a file cannot be read or, with ``--check``, if a file is of version 1.
+    """
     from pathlib import Path
 
     from symflops.cli.actions.migrate import files_of, migrate

@@ -25,7 +25,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the files of a new spec, and print the next command."""
+    """Write the files of a new spec, and print the next command; return the exit code 0."""
     from pathlib import Path
 
     from symflops.cli.actions.new import begin, start

@@ -17,13 +17,13 @@ PATIENCE, TICK = 0.5, 0.25
 
 
 class _Watched:
-    """Wrapper of a stream that clears the clock before each write."""
+    """Wrapper of an output stream that clears the line of a :class:`_Clock` before each write."""
 
     def __init__(self, stream: Any, clock: _Clock) -> None:
         self._stream, self._clock = stream, clock
 
     def write(self, text: str) -> Any:
-        """Clear the clock, then write."""
+        """Clear the line of the clock, then write ``text`` to the stream."""
         with self._clock.lock:
             self._clock.said(text)
             return self._stream.write(text)
@@ -33,7 +33,7 @@ class _Watched:
 
 
 class _Clock:
-    """Draws the running time of a command below its last output, from a thread."""
+    """Line with the running time of a command, which a thread draws below the last output."""
 
     def __init__(self, label: str, stream: Any) -> None:
         self.label, self.stream = label, stream
@@ -42,7 +42,10 @@ class _Clock:
         self.shown, self.at_line_start = 0, True
 
     def said(self, text: str) -> None:
-        """Clear the clock before ``text`` is written, and restart the wait; an unfinished line is kept."""
+        """Clear the line of the clock, because ``text`` is written next, and restart the wait for silence.
+
+        Until ``text`` ends a line, the clock is not drawn.
+        """
         if self.shown:
             self.stream.write(f"\r{' ' * self.shown}\r")
             self.stream.flush()
@@ -50,7 +53,7 @@ class _Clock:
         self.at_line_start = text.endswith("\n") if text else self.at_line_start
 
     def run(self) -> None:
-        """Draw until the command ends."""
+        """Draw the running time after each spell of silence, until the command ends."""
         while not self.ended.wait(TICK):
             with self.lock:
                 now = time.monotonic()
@@ -81,7 +84,10 @@ def clock(label: str) -> Iterator[None]:
 
 
 def progress(items: Sequence[T], verb: str, label: Callable[[T], str]) -> Iterator[T]:
-    """Yield ``items`` one by one, and draw a progress bar on a terminal."""
+    """Yield ``items`` one by one, and draw a progress bar on a terminal.
+
+    The bar shows ``verb`` and the ``label`` of the current item.
+    """
     started, shown = time.monotonic(), False
     for number, item in enumerate(items):
         if sys.stderr.isatty() and time.monotonic() - started > 0.5:

@@ -18,7 +18,10 @@ configure = arguments_of(SPECS, argument("--check", action="store_true", help="c
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write or compare the readings of specs; return 1 if ``--check`` finds a difference."""
+    """Write the readings of specs, or compare them with those on disk.
+
+    Return the exit code: 1 if ``--check`` finds a difference.
+    """
     import logging
 
     from symflops.api import load

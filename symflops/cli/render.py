@@ -44,7 +44,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Render a derivation, and print or write it."""
+    """Render a derivation, and print or write it; return the exit code 0."""
     texts = rendered(args)
     folder = args.out or ("." if any(isinstance(text, bytes) for text in texts.values()) else None)
     if folder is None:
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
-    """Render all files of a command line, by file name."""
+    """Map the name of each file that a command line asks for to its content."""
     from symflops import __version__
     from symflops.api import CONVENTIONS, REGIMES, load
     from symflops.emit.latex import document as latex
@@ -93,15 +93,15 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
 
 
 def program_of(model: Any, known: Any, regimes: Sequence[str], conventions: Sequence[str]) -> Any:
-    """Derive the program with the known sizes substituted, or the one of the default structure."""
+    """Derive the program with the ``known`` sizes substituted; None: that of the default structure."""
     return known.of(model.program(regimes, conventions, known.config)) if known else model.typical(regimes, conventions)
 
 
 def fragments_of(name: str) -> Callable[..., dict[str, str]]:
-    """Return the function that renders the fragments of a format.
+    """Return the function that renders the fragments of the format ``name``.
 
     Raises:
-        SymflopsError: the format has none.
+        SymflopsError: no fragments are printed in this format.
     """
     from symflops.emit.latex.fragments import render_fragments as latex
     from symflops.emit.markdown.document import render_fragments as markdown

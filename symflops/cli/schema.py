@@ -28,7 +28,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print or write the schema."""
+    """Print or write the JSON Schema of one kind of file; return the exit code 0."""
     from pathlib import Path
 
     from symflops.cli.actions.new import editor_schema

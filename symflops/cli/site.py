@@ -23,7 +23,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the pages that changed, then the index."""
+    """Write the pages of models that changed since the last run, then the index; return exit code 0."""
     from symflops.cli.actions.generate import Stamps
     from symflops.cli.actions.site import INDEX, code_digest, compile_page, index, resource_files
     from symflops.read.spec_files import chosen_specs

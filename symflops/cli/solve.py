@@ -32,7 +32,7 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Solve for the value at the budget and print it."""
+    """Solve for the size or length at which a step costs the budget, print it, and return exit code 0."""
     from symflops.analysis.solve import solve
 
     budget, tokens = whole(args.flops, "--flops"), whole(args.tokens, "--tokens")

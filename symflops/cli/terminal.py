@@ -24,7 +24,7 @@ OWN = tuple(f"\033[{style}m" for style in ("0", *STYLES.values(), "1;31", "1;33"
 
 
 def width() -> int:
-    """Width of a line in columns: the variable ``COLUMNS``, else that of the terminal, else 80."""
+    """Return the width of a line in characters: ``COLUMNS``, else the width of the terminal, else 80."""
     text = os.environ.get("COLUMNS", "")
     try:
         found = int(text) if text.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
@@ -34,7 +34,7 @@ def width() -> int:
 
 
 def line_width() -> int:
-    """Width of a line on a terminal or in ``COLUMNS``; unlimited for a file or a pipe."""
+    """Return :func:`width` on a terminal or if ``COLUMNS`` is set; ``sys.maxsize`` for a file or a pipe."""
     return width() if os.environ.get("COLUMNS") or sys.stdout.isatty() else sys.maxsize
 
 
@@ -50,7 +50,7 @@ def tell(text: object) -> None:
 
 
 def scaled(value: int) -> str:
-    """Format a number with four digits and an SI prefix, padded to a fixed width."""
+    """Format a number with three decimals and an SI prefix, padded to a fixed width."""
     for power, prefix in ((18, "E"), (15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):
         if value >= 10**power:
             return f"{value / 10**power:9.3f} {prefix}"
@@ -63,7 +63,7 @@ def short(value: int) -> str:
 
 
 def of_batch(batch: Mapping[str, Any]) -> str:
-    """Format a batch as text; a long one loses its middle."""
+    """Format a batch as JSON; the middle of a long text is cut out."""
     import json
 
     return f"batch {cut(json.dumps(batch), LONGEST_BATCH)}"
@@ -93,7 +93,10 @@ def columns(rows: Sequence[Sequence[str]], most: int) -> list[str]:
 
 
 def place_to_cut(text: str, room: int) -> int:
-    """Index of the space to break a line at: least nested, before a sign, last; -1 if there is none."""
+    """Return the index of the space in the first ``room`` characters at which to break a line, or -1.
+
+    Preferred are spaces inside few brackets, then those before a plus or minus, then later ones.
+    """
     depth, found = 0, []
     for place, mark in enumerate(text[: room + 1]):
         depth += (mark == "(") - (mark == ")")
@@ -103,9 +106,9 @@ def place_to_cut(text: str, room: int) -> int:
 
 
 def wrapped(text: str, most: int, first: str = "", rest: str = "") -> list[str]:
-    """Wrap ``text`` to lines of ``most`` characters, the first after ``first``, the others after ``rest``.
+    """Wrap ``text`` to lines of ``most`` characters; ``first`` begins the first, ``rest`` all others.
 
-    Lines break at spaces, in formulas at the least nested ones; a formula without spaces breaks at an operator.
+    Lines break at spaces, in formulas at those inside the fewest brackets. A formula without spaces breaks at an operator.
     """
     lines: list[str] = []
     head = first
@@ -127,7 +130,10 @@ def wrapped(text: str, most: int, first: str = "", rest: str = "") -> list[str]:
 
 
 class Shown:
-    """Wrapper of a stream that escapes control characters; for messages it also shortens long lines."""
+    """Wrapper of an output stream that escapes control characters.
+
+    For the stream of messages it also shortens long lines.
+    """
 
     def __init__(self, stream: Any, messages: bool) -> None:
         self._stream, self._messages = stream, messages

@@ -37,7 +37,10 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the files of vendored estimators, or compare them with the tree."""
+    """Write estimators for another project, or compare them with the files in the project's tree.
+
+    Return the exit code: 1 if a file differs.
+    """
     from symflops.cli.actions.vendor import Order, drifted, save, vendored
     from symflops.library.lookup import read_config
 
@@ -66,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def command(args: argparse.Namespace, spec: str) -> str:
-    """Build the command that writes the files of a spec, without local paths."""
+    """Return the command line that writes the files of ``spec`` again, without local paths."""
     words = ["symflops", "vendor", Path(spec).name, "--for", args.project]
     words += ["--regime", args.regime] * (args.regime != "full") + ["--convention", args.convention] * bool(args.convention)
     words += ["--config", Path(args.config).name] if args.config else []

@@ -45,14 +45,14 @@ configure = arguments_of(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Verify specs against real classes or measured records, and print the result."""
+    """Compare specs with real classes or measured records; return the exit code, 1 on a difference."""
     if args.regime:
         return in_regime(args)
     return records(args) if args.records else live(args)
 
 
 def records(args: argparse.Namespace) -> int:
-    """Compare specs with measured records; return 1 if one fails."""
+    """Compare specs with measured records; return the exit code, 1 if a record fails."""
     from symflops.read.spec_files import chosen_specs
     from symflops.verify.records import read_records
     from symflops.verify.verdicts import VerifiedSpec
@@ -76,7 +76,10 @@ def records(args: argparse.Namespace) -> int:
 
 
 def judge(found: list[Any], models: dict[str, Any]) -> list[Any]:
-    """Verify each record, and adjust its verdict by the lists of known inexact records."""
+    """Return a verdict on each record, adjusted by the lists of known inexact records.
+
+    ``models`` maps the names of classes to the specs that derive them.
+    """
     from symflops.library.records.inexact import known_inexact
     from symflops.verify.verdicts import judged, verify_records
 
@@ -87,7 +90,7 @@ def judge(found: list[Any], models: dict[str, Any]) -> list[Any]:
 
 
 def summary(verdicts: list[Any]) -> dict[str, int]:
-    """Print verdicts that are not exact and the count of each status; return these counts."""
+    """Print the verdicts that are not exact; return the number of verdicts by status."""
     for verdict in verdicts:
         if verdict.status not in ("exact", "no-spec"):
             print(
@@ -99,7 +102,7 @@ def summary(verdicts: list[Any]) -> dict[str, int]:
 
 
 def passes(verdict: Any) -> str:
-    """Format measured and derived values of each figure that differs."""
+    """Format the measured and the derived value of each figure (parameters, passes) that differs."""
     return "; ".join(
         f"{key} {verdict.expected[key]} measured, {verdict.derived[key]} derived"
         for key in ("parameters", "forward", "backward")
@@ -108,7 +111,7 @@ def passes(verdict: Any) -> str:
 
 
 def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, Any]) -> None:
-    """Write exact and known inexact records by spec, for derivation pages."""
+    """Write the exact and the known inexact records to ``path``, by spec, for derivation pages."""
     from symflops.cli.actions.generate import printed
     from symflops.support.files import write
 
@@ -129,7 +132,7 @@ def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, An
 
 
 def save_published(path: Path, found: list[Any], models: dict[str, Any]) -> None:
-    """Write sizes and batches of published models next to ``path``, for the presets of pages."""
+    """Write configs and batches of published models, from the records ``found``, beside ``path``."""
     from symflops.cli.actions.generate import printed
     from symflops.library.records.published import FILE
     from symflops.support.files import write
@@ -139,7 +142,10 @@ def save_published(path: Path, found: list[Any], models: dict[str, Any]) -> None
 
 
 def live(args: argparse.Namespace) -> int:
-    """Compare specs with the real classes; faulty entries of a spec are reported and omitted."""
+    """Compare specs with the real classes; faulty entries of a spec are reported and omitted.
+
+    Return the exit code: 1 if anything differs, is faulty, or has no cases.
+    """
     from symflops.verify.defaults import default_differences
 
     parts = readable(args.specs)
@@ -160,14 +166,14 @@ def live(args: argparse.Namespace) -> int:
 
 
 def masks(reports: list[Any]) -> str:
-    """Describe the worst comparison of masks over all cases; empty without attention."""
+    """Describe how masks compare with those of the class, for the worst case; empty without attention."""
     found = {report.masks.verdict: report.masks for report in reports if not isinstance(report, Failed) and report.masks}
     worst = next((found[verdict] for verdict in ("differ", "not seen", "equal") if verdict in found), None)
     return str(worst).partition(",")[0] if worst and worst.modules else str(worst or "")
 
 
 def without_cases(model: Any) -> str:
-    """Message that a model has no case file, with the place to write one."""
+    """Return the message that ``model`` has no file of cases, with the path of that file."""
     from symflops.verify.cases import cases_path
 
     hint = "list configs and batches there: - {config: {...}, batch: {...}}"
@@ -175,7 +181,10 @@ def without_cases(model: Any) -> str:
 
 
 def readable(specs: list[str]) -> list[tuple[Any, list[Any]]]:
-    """Load specs without their faulty entries; print and return the findings about those entries."""
+    """Return (model without the faulty entries of its spec, findings about them) for each spec.
+
+    The findings are also printed.
+    """
     from symflops.cli.actions.check import as_far_as
     from symflops.read.spec_files import chosen_specs
 
@@ -189,7 +198,10 @@ def readable(specs: list[str]) -> list[tuple[Any, list[Any]]]:
 
 
 def compared(models: list[Any], faulty: Collection[str], as_json: bool) -> list[tuple[Any, list[Any]]]:
-    """Compare all cases with the real classes and print the reports; for ``faulty`` models only the first."""
+    """Compare all cases of ``models`` with the real classes; return (model, its reports).
+
+    The reports are printed, of a model in ``faulty`` only the first.
+    """
     from symflops.verify.authoring_report import render
     from symflops.verify.live import verify_live
 
@@ -222,12 +234,12 @@ class Failed:
         return f"{self.case}: {self.why}"
 
     def as_json(self) -> dict[str, Any]:
-        """The report as plain data."""
+        """Return the case and its error as JSON data."""
         return {"case": self.case, "exact": False, "error": self.why}
 
 
 def attempted(compare: Callable[[], Any], case: Any) -> Any:
-    """Run ``compare`` on a case; if it fails, return a :class:`Failed`, so that other cases still run."""
+    """Return the report that ``compare`` makes of ``case``, or a :class:`Failed` if it raises an error."""
     try:
         return compare()
     except SymflopsError as error:
@@ -235,7 +247,7 @@ def attempted(compare: Callable[[], Any], case: Any) -> Any:
 
 
 def checked(reports: Sequence[Any]) -> None:
-    """Raise the error of the cases if all fail for the same reason, such as a missing package.
+    """Raise an error if all cases failed for the same reason, such as a missing package.
 
     Raises:
         SymflopsError: all cases fail for the same reason.
@@ -247,7 +259,9 @@ def checked(reports: Sequence[Any]) -> None:
 
 
 def reported(models: list[Any], compare: Callable[[Any, Any], Any]) -> list[tuple[Any, list[Any]]]:
-    """Compare all cases of each model, with a progress bar; return each model with its reports.
+    """Compare all cases of each model, with a progress bar; return (model, its reports).
+
+    ``compare`` makes a report of a model and a case.
 
     Raises:
         SymflopsError: all cases fail for the same reason, such as a missing package.
@@ -262,7 +276,10 @@ def reported(models: list[Any], compare: Callable[[Any, Any], Any]) -> list[tupl
 
 
 def in_regime(args: argparse.Namespace) -> int:
-    """Compare specs with the real classes under a regime; return 1 if a case is not exact."""
+    """Compare specs with the real classes under a regime.
+
+    Return the exit code: 1 if a case is not exact, or a named spec has no cases.
+    """
     from symflops.api import load, regime_of
     from symflops.read.spec_files import chosen_specs
     from symflops.verify.bench import render_regime, verify_regime

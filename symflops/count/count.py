@@ -34,7 +34,10 @@ def count(derivation: Derivation, convention: Convention) -> Derivation:
 
 
 def with_experts(derivation: Derivation, executed: str, useful: str) -> Derivation:
-    """Choose the experts in executed and in useful work: ``routed`` (to a token), else those that run."""
+    """Choose which experts count in executed and in useful work.
+
+    ``executed`` and ``useful`` are ``routed`` for the experts that each token is routed to; any other text for those that run.
+    """
 
     def counted(work: Work) -> Work:
         extent = work.contraction.extent
@@ -72,14 +75,17 @@ class _Counter:
                     yield self.run(self.in_unit(work), rule, "trained" if trains else "frozen", Integer(1))
 
     def seen(self) -> Iterator[Work]:
-        """The derived work, split by whether PyTorch's counter sees it if the convention counts only that."""
+        """Yield the derived work.
+
+        If the convention counts only work that PyTorch's counter sees, work of which it sees a part is split in two.
+        """
         for work in self.derivation.work:
             yield from (work,) if self.convention.unseen else sides(work)
 
     def counts(self, work: Work, rule: Rule) -> bool:
-        """Whether ``work`` counts: contractions by default, elements only if the rule asks for them.
+        """Whether ``work`` counts. Element-wise work does only if ``rule`` names it, other work by default.
 
-        Elements with a number of FLOPs each do not count as MACs.
+        If ``rule`` gives the FLOPs per element, element-wise work does not count where the unit is MACs.
         """
         named = rule.count in ("yes", "as_matmul") or rule.per_element is not None
         if rule.count == "no" or not (work.contraction.seen or self.convention.unseen or named):
@@ -98,7 +104,7 @@ class _Counter:
     # size and extent
 
     def sized(self, work: Work, rule: Rule) -> Work:
-        """``work`` with the size and the extent that the convention counts."""
+        """Replace size and extent of ``work`` by those that the convention counts."""
         contraction = work.contraction
         extent = self.extent(contraction.extent, rule)
         rows = self.rows_of(rule.rows, contraction.items) if rule.rows is not None else None
@@ -112,13 +118,16 @@ class _Counter:
         return self.in_unit(replace(work, contraction=changed))
 
     def in_unit(self, work: Work) -> Work:
-        """``work`` in the convention's unit: a multiply-add is two FLOPs, or one MAC."""
+        """Convert ``work`` to the convention's unit: a multiply-add is two FLOPs, or one MAC."""
         if self.convention.unit == "flops":
             return work
         return replace(work, contraction=replace(work.contraction, size=work.contraction.size / 2))
 
     def size(self, work: Work, rule: Rule) -> Expr:
-        """Multiply-adds per row; each FLOP per element counts as half a multiply-add."""
+        """The size of ``work`` that the convention counts, in multiply-adds per row.
+
+        A FLOP per element is half a multiply-add.
+        """
         size = work.contraction.size
         if rule.per_element is not None:
             return size * fraction(rule.per_element / 2)
@@ -133,7 +142,7 @@ class _Counter:
         return size
 
     def extent(self, extent: Extent, rule: Rule) -> Extent:
-        """Rows or pairs to count: all, those that a mask keeps, or the convention's count for that mask."""
+        """Replace the rows or pairs by those that count: all, those a mask keeps, or as the convention says."""
         default = rule.pairs or self.convention.pairs
         value = extent.useful if default == "useful" else extent.executed
         pairs, words = extent.pairs, {} if rule.pairs else dict(self.convention.masks)
@@ -146,14 +155,14 @@ class _Counter:
         return replace(extent, executed=value, useful=value)
 
     def rows_of(self, role: str, items: str) -> Expr | None:
-        """Rows of the first work of ``role`` over the index set ``items``; None if there is none."""
+        """Number of rows of the first work of ``role`` over the index set ``items``; None without such work."""
         like = (work for work in self.derivation.work if role_of(work.operator) == role and work.contraction.items == items)
         return next((work.contraction.extent.executed for work in like), None)
 
     def beyond(self, role: str, items: str) -> Expr:
-        """1 if the keys exceed the mask bounds of the first attention of ``role``, else 0.
+        """1 if there are more keys than each bound in the masks of the first attention of ``role``, else 0.
 
-        Also 1 if no mask has a bound, and when decoding.
+        Also 1 if there is no such attention over the index set ``items``, if no mask has a bound, and when decoding.
         """
         if not self.derivation.regime.decode:
             for work in self.derivation.work:
@@ -167,7 +176,10 @@ class _Counter:
         return [work.operator.parameters[place] for side in work.contraction.operands for place in side.parameters]
 
     def first_use(self, work: Work) -> Truth:
-        """Whether ``work`` is the first use of its parameters; always true if ties count each time."""
+        """Condition under which ``work`` is the first that uses its parameters.
+
+        Always true if the convention counts a tied parameter at each use.
+        """
         weights = self.weights(work)
         if self.convention.tied == "each" or not weights:
             return YES
@@ -188,7 +200,10 @@ class _Counter:
         return "trained" if any(self.trains.get((weight.path, weight.shape)) for weight in weights) else "frozen"
 
     def run(self, work: Work, rule: Rule, kind: str, when: Expr) -> Work:
-        """``work`` with the execution counts of both passes, as derived or as the convention assumes."""
+        """Replace the execution counts of ``work``, in both passes, by those that the convention counts.
+
+        ``kind`` is the result of :meth:`kind`; ``when`` is 1 if the work counts at all, else 0.
+        """
         times = when if rule.forward is None else when * fraction(rule.forward)
         changed = replace(work, forward=work.forward * times, recomputed=work.recomputed * times)
         assumed = rule.backward or self.convention.backward
@@ -209,7 +224,10 @@ class _Counter:
         return tuple(replace(gradient, count=gradient.count * operand.counted) for gradient, operand in pairs)
 
     def multiple(self, assumed: Backward, kind: str, work: Work) -> Fraction:
-        """Assumed backward pass of ``work``, as a multiple of its forward pass."""
+        """The backward pass that the convention assumes for ``work``, as a multiple of its forward pass.
+
+        ``kind`` is the result of :meth:`kind`.
+        """
         if not any(self.trains.values()):
             return Fraction(0)
         idle = work.contraction.kind != "parameters" and all(one.count == 0 and not one.is_dead for one in work.gradients)
@@ -218,7 +236,10 @@ class _Counter:
         return {"trained": assumed.trained, "frozen": assumed.frozen}.get(kind, assumed.other)
 
     def scores_again(self, work: Work) -> list[Gradient]:
-        """Scores that a fused attention kernel recomputes in its backward pass, if the convention counts them."""
+        """The scores that a fused attention kernel recomputes in its backward pass, as one more gradient.
+
+        Empty if the convention does not count them.
+        """
         if self.convention.attention_backward == 4 or work.contraction.name != "scores = qk":
             return []
         pair = [one for one in self.derivation.work if one.operator is work.operator and one.contraction.kind == "attention"]
@@ -227,13 +248,13 @@ class _Counter:
 
 
 def multiplied(work: Work) -> bool:
-    """Whether a contraction of the operator reads the parameter that ``work`` counts."""
+    """Whether the operator of ``work`` multiplies by the parameter that ``work`` counts."""
     (place,) = work.contraction.operands[0].parameters
     return any(place in side.parameters for one in work.operator.contractions for side in one.operands)
 
 
 def named(work: Work) -> tuple[str, ...]:
-    """Role and regions of ``work``."""
+    """The names by which a convention addresses ``work``: its role, then its regions."""
     return work.contraction.role or role_of(work.operator), *regions_of(work.operator)
 
 

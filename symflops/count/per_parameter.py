@@ -23,7 +23,14 @@ TOWERS = frozenset(("vision", "audio"))
 
 
 class ParameterWork(NamedTuple):
-    """One parameter as work, its role and regions, and whether it trains."""
+    """One parameter as work.
+
+    Attributes:
+        work: A contraction with one multiply-add per element and token.
+        role: The role of its first operator, or that of a bias.
+        regions: The regions of its first operator.
+        trains: Whether the regime trains it.
+    """
 
     work: Work
     role: str
@@ -32,7 +39,10 @@ class ParameterWork(NamedTuple):
 
 
 def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWork]:
-    """Yield the work of each parameter; ``experts`` that count are ``all``, ``routed`` or ``executed``."""
+    """Yield each parameter as work.
+
+    ``experts`` says which experts count per token: ``all``, those it is ``routed`` to, or those ``executed`` for it.
+    """
     graph = derivation.graph
     items, rows = main_rows(graph)
     rows = rows.xreplace(tokens_run(derivation.decodes, derivation.regime.decode))
@@ -60,15 +70,18 @@ def first_readers(derivation: Derivation) -> Iterator[tuple[ParameterCount, Oper
 
 
 def shares(derivation: Derivation) -> Iterator[tuple[ParameterCount, Expr]]:
-    """Yield each parameter with the share active per token: routed of all experts, else 1."""
+    """Yield each parameter with the share of its elements that is active per token.
+
+    The share is below 1 for parameters of experts: routed experts per token over all experts.
+    """
     for entry, operator, _ in first_readers(derivation):
         yield entry, share(derivation.graph, operator, "routed")
 
 
 def tokens(derivation: Derivation, filled: bool = False) -> tuple[str, Expr] | None:
-    """Tokens of one pass as (index set, unpadded rows); None if no stream varies with the batch.
+    """Tokens of one pass as (index set, number of rows without padding per item).
 
-    With ``filled``, rows that the model adds to fill its last chunk count, too.
+    None if no stream varies with the batch. With ``filled``, the rows that the model adds to fill its last chunk count, too.
     """
     if not any(name != ONCE and stream.rows.free_symbols for name, stream in derivation.graph.streams):
         return None
@@ -79,7 +92,10 @@ def tokens(derivation: Derivation, filled: bool = False) -> tuple[str, Expr] | N
 
 
 def unrounded(rows: Expr) -> Expr:
-    """``rows`` without those that fill a last chunk: ``ceil(x, c)`` chunks of ``c`` rows hold ``x`` tokens."""
+    """Subtract from ``rows`` those that only fill a last chunk.
+
+    For example, ``ceil(x, c)`` chunks of ``c`` rows each become ``x`` rows.
+    """
     total: Expr = Integer(0)
     for monomial, factor in Polynomial.of(rows).terms.items():
         term = Polynomial({monomial: factor}).expr
@@ -94,7 +110,10 @@ def unrounded(rows: Expr) -> Expr:
 
 
 def share(graph: Graph, operator: Operator, experts: str) -> Expr:
-    """Share of the experts that count per row (``routed`` or ``executed``); 1 for other operators."""
+    """The share of an operator's experts that count per token; 1 if it belongs to no expert.
+
+    ``experts`` says which count: those that a token is ``routed`` to, or those ``executed`` for it.
+    """
     for value in (*operator.operands, *operator.results):
         chosen = graph.values[value].stream.parts[0].get(CHOICE)
         if chosen is not None and operator.parameters:
@@ -104,7 +123,10 @@ def share(graph: Graph, operator: Operator, experts: str) -> Expr:
 
 @lru_cache(maxsize=1 << 15)
 def per_token(rows: Expr, experts: str) -> Expr:
-    """``rows`` over experts, counting per token those it is ``routed`` to or those ``executed`` for it."""
+    """Replace each number of experts per token in ``rows`` by the one that counts.
+
+    ``experts`` says which: those that a token is ``routed`` to, or (any other text) those that run for it.
+    """
     return rows.xreplace({one: one.args[experts == "routed"] for one in rows.atoms(PerToken)})
 
 
@@ -134,7 +156,7 @@ def main_rows(graph: Graph) -> tuple[str, Expr]:
 
 
 def main_width(graph: Graph) -> Expr | None:
-    """Model width: width of the first result with one row per token; None if there is none."""
+    """The width of the model: of the first result with one row per token; None without such a result."""
     items, rows = main_rows(graph)
     values = (graph.values[result] for operator in graph.operators() for result in operator.results)
     tokens = (

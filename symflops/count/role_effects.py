@@ -13,7 +13,7 @@ from symflops.ir.nodes import Operator
 
 
 class Effect(NamedTuple):
-    """An inferred role or region of an operator, and the conventions whose count depends on it."""
+    """An inferred role or region of an operator, and names of the conventions whose count depends on it."""
 
     operator: Operator
     role: str
@@ -39,7 +39,7 @@ def _outside(operator: Operator, region: str) -> Operator:
 
 
 def _named_rows(operators: Iterable[Operator], convention: Convention) -> frozenset[str]:
-    """Roles whose rows the convention uses to count other work of the graph."""
+    """Roles whose number of rows the convention uses to count work of other roles."""
     if not any(rule.rows for _, rule in convention.roles):
         return frozenset()
     rules = (convention.rule(role_of(operator), regions_of(operator)) for operator in operators)
@@ -47,7 +47,10 @@ def _named_rows(operators: Iterable[Operator], convention: Convention) -> frozen
 
 
 def _counted(operator: Operator, convention: Convention, rows: frozenset[str]) -> Any:
-    """Everything in a convention's count of ``operator`` that depends on its role and regions."""
+    """All that a convention's count of ``operator`` takes from its role and regions, to compare counts.
+
+    ``rows`` are the roles whose rows the convention uses for other work.
+    """
     role, regions = role_of(operator), regions_of(operator)
     parts = [(role, bool(operator.parameters))]
     if operator.kind in ("linear", "conv"):
@@ -60,7 +63,10 @@ def _counted(operator: Operator, convention: Convention, rows: frozenset[str]) -
 
 
 def _rule(convention: Convention, role: str, weighs: bool, regions: tuple[str, ...]) -> Rule:
-    """Rule of ``role``, normalised so that rules with equal effect compare equal."""
+    """Rule of ``role``, normalised so that rules with equal effect compare equal.
+
+    ``weighs``: whether the operator has a parameter of this role.
+    """
     rule, elements = convention.rule(role, regions), ROLES[role].group == "elements" if role in ROLES else True
     named = rule.count in ("yes", "as_matmul") or rule.per_element is not None
     by_weight = weighs and convention.counts == "parameters"

@@ -49,10 +49,14 @@ def adapt(graph: Graph, adapters: Sequence[Adapter]) -> Graph:
 
 @dataclass
 class _Insertion:
-    """Inserts one adapter; appends new values to ``values``.
+    """Inserts one adapter into a graph.
 
-    ``last`` is the id of the latest operator. ``bases`` maps the path of each base operator to the path of its module, for
-    earlier adapters, too.
+    Attributes:
+        adapter: The adapter.
+        chosen: Index -> the regime's selectors that choose its iteration.
+        values: The values of the graph; new ones are appended.
+        last: The id of the latest operator.
+        bases: Path of a base operator -> path of the module around it, also for adapters inserted before this one.
     """
 
     adapter: Adapter
@@ -90,7 +94,10 @@ class _Insertion:
         return self.last
 
     def adapted(self, node: Operator, module: Path) -> list[Node]:
-        """Nodes that replace ``node``: renamed base, two projections, sum. ``module``: path without adapters."""
+        """Build the nodes that replace ``node``: the renamed base, two projections, and the sum.
+
+        ``module`` is the path of the adapted module, without names that adapters added.
+        """
         base_name, down_name, up_name = self.adapter.names
         (contraction,) = node.contractions
         source = next(operand for operand in contraction.operands if operand.values)
@@ -126,7 +133,10 @@ class _Insertion:
         return [*nodes, total]
 
     def sides(self, node: Operator, weight: Parameter) -> tuple[Expr, tuple[Expr, ...]]:
-        """Output width of a weight and its other sizes, for a linear stored (out, in) or (in, out)."""
+        """Split the shape of ``weight`` into (output width, other sizes).
+
+        A linear's weight may be stored as (out, in) or as (in, out).
+        """
         shape = weight.shape
         if node.kind != "linear":
             return shape[0], shape[1:]
@@ -159,7 +169,10 @@ class _Insertion:
         )  # fmt: skip
 
     def magnitude(self, node: Operator, shape: Sequence[Expr], exists: Truth, high: Value) -> Operator:
-        """DoRA's norm of the weight: ``B A`` once per pass without gradient, for a linear on unit vectors."""
+        """Build the operator that computes DoRA's norm of the weight, once per pass and without a gradient.
+
+        It multiplies the projections, ``B A``; for a linear it does so by applying them to unit vectors, ``B (A I)``.
+        """
         rank, out, inner = Integer(self.adapter.rank), shape[0], Mul(*shape[1:])
         down = self.adapter.names[1]
         path = node.path.join(down.replace("lora_A", "lora_magnitude_vector") if "lora_A" in down else "magnitude")
@@ -193,7 +206,7 @@ def renamed(node: Operator, name: str) -> Operator:
 
 
 def with_elements(graph: Graph, wanted: frozenset[str]) -> Graph:
-    """``graph`` with the element-wise work of the ``wanted`` roles as contractions."""
+    """Add the element-wise work of the roles ``wanted`` to ``graph``, as contractions."""
 
     def extended(operator: Operator) -> list[Node]:
         more = tuple(work for work in _elements(graph, operator) if work.role in wanted)
@@ -224,7 +237,10 @@ def _work(graph: Graph, operator: Operator, role: str, read: Operand, parameters
 
 
 def _bias(graph: Graph, operator: Operator, position: int) -> Contraction:
-    """Contraction for adding a bias; its size is the total width of the results, 0 without a bias."""
+    """Make the contraction that adds the bias at ``position``.
+
+    Its size is the total width of the results, times 1 if the bias exists, else 0.
+    """
     bias = operator.parameters[position]
     results = [graph.values[result] for result in operator.results]
     width = sum((value.width for value in results if value.width is not None), Integer(0)) * bias.exists.expr

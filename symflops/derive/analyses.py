@@ -31,7 +31,10 @@ Trains = Callable[[Parameter], bool]
 
 
 def needs(graph: Graph, regime: Regime, trains: Trains) -> Facts:
-    """Find the values of ``graph`` that need a gradient; ``trains`` comes from :func:`trainable`."""
+    """Find the conditions under which the values of ``graph`` need a gradient.
+
+    ``trains`` returns whether a parameter is trained; :func:`trainable` makes it.
+    """
     chosen = dict(graph.chosen)
     facts = Facts({value: YES if name in regime.input_grad else NO for name, value, _ in graph.inputs})
 
@@ -47,7 +50,10 @@ def needs(graph: Graph, regime: Regime, trains: Trains) -> Facts:
 
 
 def trainable(regime: Regime, chosen: Mapping[Expr, frozenset[str]]) -> Trains:
-    """Make a cached predicate that says whether ``regime`` trains a parameter."""
+    """Make a cached function that returns whether ``regime`` trains a parameter.
+
+    ``chosen`` maps an index to the regime's selectors that choose its iteration.
+    """
     known: dict[int, tuple[Parameter, bool]] = {}  # by identity: the answer is needed several times per parameter
 
     def trains(parameter: Parameter) -> bool:
@@ -61,7 +67,7 @@ def trainable(regime: Regime, chosen: Mapping[Expr, frozenset[str]]) -> Trains:
 
 
 def operand_need(operand: Operand, operator: Operator, facts: Facts, trains: Trains) -> Truth:
-    """Whether any value, parameter or inner contraction in ``operand`` needs a gradient."""
+    """Condition under which a value, parameter or inner contraction in ``operand`` needs a gradient."""
     truth = any_of(facts.values[value] for value in operand.values)
     chosen = [operator.parameters[position] for position in operand.parameters]
     truth = truth | any_of(parameter.exists for parameter in chosen if trains(parameter))
@@ -110,7 +116,7 @@ def _loop_forwards(loop: Loop, facts: Facts, trains: Trains, forced: Callable[[O
 
 
 def lives(graph: Graph, regime: Regime) -> Facts:
-    """Find the values and operators of ``graph`` that the loss of ``regime`` depends on.
+    """Find the conditions under which the loss of ``regime`` depends on values and operators of ``graph``.
 
     Raises:
         SpecError: the loss uses an output that the model does not have.
@@ -190,12 +196,12 @@ Around = dict[tuple[int, int], tuple[Loop, Truth]]
 
 
 def identity_of(parameter: Parameter) -> Identity:
-    """Key of a parameter, equal for all operators that share it."""
+    """Path and shape of a parameter, equal for all operators that share the parameter."""
     return parameter.path, parameter.shape
 
 
 class ParameterReaders:
-    """Maps each parameter of a region to the classes of loops that read it."""
+    """Maps each parameter in ``nodes`` to the classes of loop iterations that read it."""
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self.around: dict[Identity, Around] = {}
@@ -211,11 +217,11 @@ class ParameterReaders:
                     self._region(body, {**around, (node.id, position): (node, bracket)})
 
     def classes(self, parameter: Parameter) -> Iterable[tuple[Loop, Truth]]:
-        """Loop classes that read ``parameter``, outer loops first, each as (loop, condition)."""
+        """Classes of iterations that read ``parameter``, as (loop, condition of the class), outer loops first."""
         return self.around[identity_of(parameter)].values()
 
     def brackets(self, loop: Loop, parameter: Parameter) -> list[Truth]:
-        """Conditions of the classes of ``loop`` that read ``parameter``."""
+        """Conditions of those classes of iterations of ``loop`` that read ``parameter``."""
         known = self.around[identity_of(parameter)]
         return [bracket for position, (bracket, _) in enumerate(loop.classes) if (loop.id, position) in known]
 
@@ -236,8 +242,8 @@ class Copies:
     def enter(self, parameter: Parameter, around: Sequence[tuple[Loop, Truth]]) -> None:
         """Record that an operator reads ``parameter`` inside the loops ``around`` it.
 
-        Each loop comes with the condition of its class. A module that all iterations call alike (``shared``) exists even if the
-        loop never runs.
+        ``around`` has pairs (loop, condition of the class that contains the operator), outer loops first. A module that all
+        iterations call alike (``shared``) exists even if the loop never runs.
         """
         identity = identity_of(parameter)
         indices = parameter.path.indices if around else frozenset()
@@ -258,7 +264,10 @@ class Copies:
         return all_iterations(loop, any_of(self.readers.brackets(loop, parameter)))
 
     def counts(self) -> tuple[ParameterCount, ...]:
-        """Number of copies of each parameter; one entry per class if classes differ in when it exists."""
+        """Compute the number of copies of each parameter.
+
+        If classes of iterations differ in when a parameter exists, it has one entry per class.
+        """
         found: list[ParameterCount] = []
         for identity, (parameter, loops) in self.parameters.items():
             exists, trains = self.exists[identity], self.trains(parameter)

@@ -26,19 +26,20 @@ from symflops.support.findings import Diagnostic, SpecError
 
 @lru_cache(maxsize=1 << 12)
 def letters_of(count: Expr) -> frozenset[Symbol]:
-    """Symbols in a count; cached, since many contractions have equal counts."""
+    """Symbols in an execution count; cached, since many contractions have equal counts."""
     return frozenset(count.free_symbols)
 
 
 def executions(work: Work) -> list[Expr]:
-    """Execution counts of a contraction: forward, recomputed, then one per gradient."""
+    """List the execution counts of ``work``: forward, recomputed, then one per gradient."""
     return [work.forward, work.recomputed, *(gradient.count for gradient in work.gradients)]
 
 
 def spread(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
-    """Move ``lengths`` from the counts of ``work`` to its extent: one work per product of lengths.
+    """Split ``work`` so that its execution counts do not depend on ``lengths``.
 
-    For example, ``x`` steps forward and ``max(0, x - 1)`` gradients become one work per step and one per step but the first.
+    Each product of lengths in the counts moves to the extent of one work. For example, ``x`` steps forward and
+    ``max(0, x - 1)`` gradients become one work per step and one per step but the first.
     """
     counts = executions(work)
     if not any(letters_of(count) & lengths for count in counts):
@@ -66,14 +67,15 @@ def _times(work: Work, executed: Polynomial, useful: Polynomial, once: Sequence[
 
 @lru_cache(maxsize=1 << 12)
 def added(one: Expr, two: Expr) -> Expr:
-    """The sum of two counts, expanded."""
+    """The sum of two execution counts, expanded."""
     return Polynomial.of(one + two).expr
 
 
 def sides(work: Work) -> list[Work]:
-    """Split ``work`` in two if PyTorch's counter sees only some of its passes.
+    """Split ``work`` in two if PyTorch's counter sees only some of its passes, else return it alone.
 
-    The first part keeps the forward pass and the gradients that are seen (or missed) like it.
+    The first part has the forward pass and the gradients that the counter sees, or misses, like the forward pass. The second
+    has the other gradients; it is left out if none of them is computed.
     """
     own = [operand.seen in (None, work.contraction.seen) for operand in work.contraction.operands]
     if all(own):
@@ -100,7 +102,7 @@ def decoded(works: Sequence[Work], mode: str, name: str) -> tuple[Work, ...]:
     Args:
         works: the work of whole sequences.
         mode: ``step`` or ``generate``.
-        name: the regime, for the message.
+        name: the name of the regime, for error messages.
 
     Raises:
         SpecError: the model has no causal self-attention over one length.
@@ -123,20 +125,23 @@ def decoded(works: Sequence[Work], mode: str, name: str) -> tuple[Work, ...]:
 
 
 def decoded_tokens(works: Sequence[Work]) -> frozenset[Symbol]:
-    """Length symbols of the sequences that are decoded token by token."""
+    """Symbols of the lengths of those sequences that are decoded token by token."""
     found = (work.contraction.extent.tokens for work in works)
     return frozenset(tokens for tokens in found if isinstance(tokens, Symbol))
 
 
 def variables(mode: str, length: Length) -> tuple[Length, ...]:
-    """Batch variables of a decoded stream in the order of a batch entry: [x, past] or [prompt, new]."""
+    """Batch variables of a decoded stream, in the order in which a batch gives them for an item.
+
+    They are [x, past] for the mode ``step``, and [prompt, new] for ``generate``.
+    """
     if mode == "step":
         return (length, replace(length, symbol=PAST, axis="past"))
     return tuple(replace(length, symbol=symbol, axis=symbol.name) for symbol in (PROMPT, NEW))
 
 
 def positions(group: Sequence[Length]) -> Expr:
-    """Number of positions that an item takes; in a decoded stream this includes the cached ones."""
+    """Number of positions of an item whose batch variables are ``group``, cached positions included."""
     first, *others = [length.symbol for length in group]
     if not others:
         return first
@@ -153,7 +158,7 @@ def _step(extent: Extent) -> Extent:
 
 
 def tokens_run(tokens: frozenset[Symbol], mode: str) -> dict[Symbol, Expr]:
-    """Number of tokens that a generation runs, by decoded length; empty for a step."""
+    """Map each length in ``tokens`` to the tokens that a generation runs; empty for the mode ``step``."""
     return dict.fromkeys(tokens, PROMPT + Excess(NEW - 1)) if mode == "generate" else {}
 
 

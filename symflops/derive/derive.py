@@ -80,7 +80,7 @@ def step_of(phases: Sequence[tuple[Derivation, int]]) -> Derivation:
 
 
 def _passes(work: Work, passes: Passes) -> Work:
-    """``work`` with its counts multiplied by the passes of a step."""
+    """Multiply the execution counts of ``work`` by how often a step runs each pass."""
     if passes == Passes():
         return work
     gradients = tuple(replace(gradient, count=passes.trained * gradient.count) for gradient in work.gradients)
@@ -90,9 +90,13 @@ def _passes(work: Work, passes: Passes) -> Work:
 
 @dataclass
 class _Entry:
-    """Executions of one contraction, summed over the iterations of the loops around it.
+    """Execution counts of one contraction, summed over the iterations of the loops around it.
 
-    ``computed`` and ``needed`` have one count per operand: gradients computed, and gradients needed whether live or not.
+    Attributes:
+        forward: Executions in the forward pass.
+        computed: For each operand, how often its gradient is computed: it needs one, and the operator is live.
+        needed: For each operand, how often it needs a gradient, whether the operator is live or not.
+        lived: How often the operator is live.
     """
 
     operator: Operator
@@ -114,7 +118,10 @@ class _Entry:
         return Work(self.operator, self.contraction, forward, tuple(gradients), _reduced(recomputed))
 
     def reason(self, kind: str, forward: Expr, computed: Expr, needed: Expr, lived: Expr) -> str:
-        """Why a gradient is not computed, or not always; empty if it always is."""
+        """Explain why an operand's gradient is not computed in every execution; empty if it is.
+
+        ``kind`` is ``weight`` or ``input``. The counts are those of :class:`_Entry`, for this operand.
+        """
         if computed == forward:
             return ""
         if not self.operator.flows:
@@ -140,7 +147,7 @@ def _reduced(expr: Expr) -> Expr:
 
 
 def _more(known: Expr, times: Expr, there: Truth) -> Expr:
-    """``known + times * there``, without algebra if ``there`` holds always or never."""
+    """Add ``times`` executions to the count ``known`` if the condition ``there`` holds."""
     if there is NO:
         return known
     more = times if there is YES else there.expr if times is ONE else times * there.expr
@@ -148,7 +155,10 @@ def _more(known: Expr, times: Expr, there: Truth) -> Expr:
 
 
 class _Tally:
-    """Sums executions over a region; a loop's body is visited once for each pair of states that occurs."""
+    """Computes how often each contraction of a graph runs.
+
+    A loop's body is visited once for each combination of a state of ``needs`` and a state of ``lives`` that an iteration has.
+    """
 
     def __init__(
         self,
@@ -166,16 +176,21 @@ class _Tally:
         self.recomputed: dict[tuple[int, int], Expr] = {}
 
     def works(self) -> Iterator[Work]:
-        """The work of all contractions."""
+        """Yield the work of each contraction, with the executions counted so far."""
         return (entry.work(self.recomputed.get(key, ZERO)) for key, entry in self.entries.items())
 
     def region(
         self, nodes: tuple[Node, ...], need: Facts, live: Facts, times: Expr, entered: Truth = YES, whole: bool = False
     ) -> None:
-        """Add the work of a region that runs ``times`` times.
+        """Count the executions of ``nodes``, the body of the graph or of a loop.
 
-        ``entered``: whether an input of the checkpoint around the region needs a gradient. ``whole``: whether the region lies
-        in a loop that is recomputed with the group around it.
+        Args:
+            nodes: The nodes.
+            need: What ``needs`` found for them.
+            live: What ``lives`` found for them.
+            times: How often they run.
+            entered: Whether an input of the checkpoint around them needs a gradient.
+            whole: Whether they lie in a loop that is recomputed with the group around it.
         """
         if self.recompute and not whole:
             for key, count in recomputed(nodes, self.recompute, self.chosen, need, live, self.trains).items():

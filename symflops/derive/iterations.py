@@ -25,7 +25,7 @@ MAX_STATES = 48
 
 
 class Within(dict[int, Truth]):
-    """Values in a loop's body; falls back to those of the region ``around`` it without copying them."""
+    """Conditions of the values in a loop's body, by id; of other values, those found ``around`` the loop."""
 
     def __init__(self, around: Mapping[int, Truth]) -> None:
         super().__init__()
@@ -37,7 +37,14 @@ class Within(dict[int, Truth]):
 
 @dataclass
 class Facts:
-    """Results of one analysis of a region, per value, operator (``lives`` only), loop and sequence."""
+    """Results of ``needs`` or ``lives`` for the body of a graph or of a loop.
+
+    Attributes:
+        values: Value id -> condition under which the value needs a gradient, or is live.
+        operators: Operator id -> condition under which the operator is live (``lives`` only).
+        traces: Loop id -> the results in its iterations.
+        sequences: Stack of ``push`` and ``pop`` -> the condition that all values on it have.
+    """
 
     values: dict[int, Truth] = field(default_factory=dict)
     operators: dict[int, Truth] = field(default_factory=dict)
@@ -45,14 +52,14 @@ class Facts:
     sequences: dict[str, Truth] = field(default_factory=dict)
 
     def inside(self, values: dict[int, Truth]) -> Facts:
-        """New facts for one iteration of a loop in the region; shares the region's sequences."""
+        """Create the facts of one iteration of a loop inside; ``sequences`` is shared with these facts."""
         return Facts(values, sequences=self.sequences)
 
     def settle(self, node: Push | Pop, truth: Truth) -> None:
-        """Record ``truth`` for a sequence; all its values must agree, so that their order does not matter.
+        """Record ``truth`` as the condition of all values on the stack of ``node``.
 
         Raises:
-            UnknownSizeError: its values differ, so the loops must be unrolled.
+            UnknownSizeError: the values on the stack differ in their condition, so the loops must be unrolled.
         """
         if self.sequences.setdefault(node.sequence, truth) != truth:
             message = "the gradients of the values on this stack differ"
@@ -62,9 +69,12 @@ class Facts:
 
 @dataclass
 class Trace:
-    """States and facts by iteration, repeating from ``start`` on.
+    """Results of an analysis in the iterations of a loop.
 
-    ``states[k]`` enters iteration ``k``; ``facts[k]`` holds one entry per class.
+    Attributes:
+        states: For each iteration, the state that enters it: one condition per carried value.
+        facts: For each iteration, the facts of each class of iterations.
+        start: The first iteration of the cycle: behind the end of the lists, iterations are as those from ``start`` on.
     """
 
     states: list[State]
@@ -73,11 +83,11 @@ class Trace:
 
     @property
     def period(self) -> int:
-        """The number of iterations after which the facts repeat."""
+        """The number of iterations in the cycle."""
         return len(self.states) - self.start
 
     def after(self, count: Expr) -> State:
-        """The state after ``count`` iterations."""
+        """The state after ``count`` iterations: one condition per carried value."""
         first, *later = self.states
         result = list(first)
         for step, state in enumerate(later[: self.start], start=1):
@@ -93,14 +103,20 @@ class Trace:
         return tuple(result)
 
     def runs(self, step: int) -> tuple[tuple[int, int, int], ...]:
-        """Iterations in state ``step``, as a signed sum of progressions (sign, first iteration, stride)."""
+        """List the iterations that are in ``states[step]``, as progressions (sign, first iteration, stride).
+
+        Progressions have no end. One with sign -1 is taken away from the one before it.
+        """
         if step < self.start:
             return ((1, step, 1), (-1, step + 1, 1))
         return ((1, step, self.period),)
 
 
 def iterations(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[Trace, int]) -> Expr:
-    """Number of iterations of a class in given states of ``need`` and of ``live`` (from the last one)."""
+    """Number of iterations in the class with condition ``bracket`` that are in two given states.
+
+    ``need`` and ``live`` are states, as (trace, position in ``states``). The trace of ``live`` begins at the last iteration.
+    """
     total: Expr = Integer(0)
     for a, first, stride in need[0].runs(need[1]):
         for b, last, other in live[0].runs(live[1]):
@@ -114,7 +130,10 @@ def all_iterations(loop: Loop, bracket: Truth) -> Expr:
 
 
 def reachable_bodies(loop: Loop, need: Facts, live: Facts) -> Iterator[tuple[Truth, tuple[Node, ...], Facts, Facts]]:
-    """Yield (condition, body, need facts, live facts) for each body and pair of states that can occur."""
+    """Yield each body of ``loop`` with its facts, once for each combination of states that can occur.
+
+    The items are (condition under which an iteration has these states, body, facts of ``needs``, facts of ``lives``).
+    """
     ahead, behind = need.traces[loop.id], live.traces[loop.id]
     for position, (bracket, body) in enumerate(loop.classes):
         for a, b in product(range(len(ahead.states)), range(len(behind.states))):
@@ -124,7 +143,7 @@ def reachable_bodies(loop: Loop, need: Facts, live: Facts) -> Iterator[tuple[Tru
 
 
 def _occurs(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[Trace, int]) -> Truth:
-    """Condition that some iteration of a class is in the given state of each analysis."""
+    """Condition under which some iteration is in two given states; arguments as of :func:`iterations`."""
     (ahead, a), (behind, b) = need, live
     if bracket is not YES or ahead.period > 1 or behind.period > 1:
         return Truth.of(AtLeast(iterations(loop, bracket, need, live), Integer(1)))
@@ -141,7 +160,11 @@ def _times(index: Symbol, low: Expr, high: Expr, product: frozenset[Expr]) -> Ex
 
 
 def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[int, int]) -> Expr:
-    """Number of ``i = first + stride*u`` with ``count - 1 - i = last + other*v`` and ``u, v >= 0``."""
+    """Number of iterations in the class with condition ``bracket`` that lie in two progressions.
+
+    ``ahead`` is (first, stride), counted from the first iteration; ``behind`` is (last, other), counted back from the last. So
+    iteration ``i`` lies in both if ``i = first + stride*u`` and ``count - 1 - i = last + other*v`` with ``u, v >= 0``.
+    """
     (first, stride), (last, other) = ahead, behind
     if stride == other == 1:
         if bracket is YES:
@@ -166,7 +189,7 @@ def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[i
 
 
 def unsettled(loop: Loop, message: str) -> UnknownSizeError:
-    """Error for a loop without a closed form; names a size that must be known to unroll it."""
+    """Make the error for a loop without a closed form, with a size that must be known to unroll the loop."""
     asked = (loop.count, loop.offset, *(bracket.expr for bracket, _ in loop.classes))
     letters = [name for expr in asked for name in sorted(symbol.name for symbol in expr.free_symbols - {loop.index})]
     letters = [name.removeprefix("?") for name in letters if not is_index(name)]

@@ -34,7 +34,7 @@ ONE = Integer(1)
 
 
 def groups_of(nodes: tuple[Node, ...], recompute: Recompute, chosen: Chosen) -> dict[str, list[Operator | Loop]]:
-    """Operators and loops of a region, in order, keyed by recomputed group and call of that group."""
+    """Map each call of a recomputed group, as text, to its operators and loops in ``nodes``, in order."""
     found: dict[str, list[Operator | Loop]] = {}
     for node in nodes:
         if isinstance(node, (Operator, Loop)):
@@ -60,10 +60,10 @@ def is_inside(loop: Loop, recompute: Recompute | None, chosen: Chosen) -> bool:
 
 
 def group_of(modules: Iterable[Path], recompute: Recompute, chosen: Chosen) -> tuple[Path, ...]:
-    """Modules down to the recomputed group; empty if none is a group.
+    """The first of ``modules``, up to and with the recomputed group; empty if none of them is a group.
 
-    A module is a group if a pattern of ``recompute`` matches it and none of its parents, whether those run or not. So a part of
-    a matching module is no group, even if it is called from elsewhere.
+    A module is a group if a pattern of ``recompute`` matches it and none of its parents, whether its parents run or not. So a
+    part of a matching module is no group, even if it is called from elsewhere.
     """
     outer: list[Path] = []
     for module in modules:
@@ -77,7 +77,7 @@ def group_of(modules: Iterable[Path], recompute: Recompute, chosen: Chosen) -> t
 def recomputed(
     nodes: tuple[Node, ...], recompute: Recompute, chosen: Chosen, need: Facts, live: Facts, trains: Trains
 ) -> Counts:
-    """Number of recomputations of each contraction per run of the region."""
+    """Number of recomputations of each contraction of ``nodes`` each time that ``nodes`` run."""
     found: Counts = {}
     if recompute.reentrant and not recompute.attention_only:
         known = {node.id: node for node in nodes if isinstance(node, (Operator, Loop))}
@@ -94,7 +94,7 @@ def recomputed(
 
 
 def _checkpoint(found: Counts, checkpoint: Checkpoint, members: Iterable[Operator | Loop], need: Facts, live: Facts) -> None:
-    """Mark the members of a reentrant checkpoint as recomputed if a gradient passes through it."""
+    """Record in ``found`` that a reentrant checkpoint recomputes its members if a gradient passes it."""
     entered = any_of(need.values[value] for value in checkpoint.inputs)
     alive = entered & any_of(live.values.get(result, NO) for result in checkpoint.results)
     for node in members:
@@ -102,7 +102,7 @@ def _checkpoint(found: Counts, checkpoint: Checkpoint, members: Iterable[Operato
 
 
 def _attention(found: Counts, group: list[Operator | Loop], need: Facts, live: Facts) -> None:
-    """Mark the scores of each attention in ``group`` whose backward pass runs."""
+    """Record in ``found`` that attentions in ``group`` recompute their scores if their backward pass runs."""
     for node in group:
         if isinstance(node, Operator) and node.kind == "attention":
             alive = live.operators[node.id] & any_of(need.values[result] for result in node.results)
@@ -110,7 +110,7 @@ def _attention(found: Counts, group: list[Operator | Loop], need: Facts, live: F
 
 
 def _group(found: Counts, group: list[Operator | Loop], early_stop: bool, need: Facts, live: Facts, trains: Trains) -> None:
-    """Mark the recomputed nodes of a group: all, or with ``early_stop`` up to the last that saves."""
+    """Record in ``found`` the recomputed nodes: all, or with ``early_stop`` up to the last that saves."""
     saving = {node.id: _keeps(node, need, live, trains) for node in group}
     alive = any_of(wanted for _, wanted in saving.values())
     later = NO
@@ -132,7 +132,7 @@ def _group(found: Counts, group: list[Operator | Loop], early_stop: bool, need: 
 
 
 def _keeps(node: Operator | Loop, need: Facts, live: Facts, trains: Trains) -> tuple[Truth, Truth]:
-    """Conditions that autograd saves a tensor of ``node``, and that the backward pass needs it."""
+    """Two conditions: autograd saves a tensor of ``node``, and the backward pass needs that tensor."""
     if isinstance(node, Operator):
         saves = saved(node, need, trains)
         return saves & node.guard, live.operators[node.id] & saves
@@ -144,9 +144,9 @@ def _keeps(node: Operator | Loop, need: Facts, live: Facts, trains: Trains) -> t
 
 
 def saved(operator: Operator, need: Facts, trains: Trains) -> Truth:
-    """Condition that autograd saves a tensor of ``operator``.
+    """Condition under which autograd saves a tensor of ``operator``.
 
-    A product (``factors``) saves one only if a factor needs a gradient.
+    An operator that saves its ``factors`` does so only if one of them needs a gradient.
     """
     if operator.saves == "nothing":
         return NO
@@ -162,9 +162,10 @@ def intermediate(operator: Operator) -> frozenset[str]:
 
 
 def _mark(found: Counts, node: Node, truth: Truth, only: frozenset[str] | None = None, times: Expr = ONE) -> None:
-    """Record that contractions of ``node`` are recomputed if ``truth``, in a loop in all iterations.
+    """Record in ``found`` that contractions of ``node`` are recomputed if ``truth``.
 
-    ``only``: names of the contractions to record; default: all.
+    In a loop, they are recomputed in all iterations. ``only`` are the names of the contractions to record, by default all.
+    ``times`` is the number of recomputations per run of ``node``, more than one inside a loop.
     """
     if isinstance(node, Loop):
         for bracket, body in node.classes:

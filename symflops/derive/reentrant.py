@@ -31,14 +31,17 @@ def reentrant(graph: Graph, recompute: Recompute | None) -> Graph:
 
 @dataclass
 class _Insertion:
-    """Inserts checkpoints; ``values`` grows."""
+    """Inserts checkpoints into a graph; appends the values that they return to ``values``."""
 
     recompute: Recompute
     chosen: Chosen
     values: list[Value]
 
     def region(self, nodes: tuple[Node, ...], leaving: frozenset[int]) -> tuple[tuple[Node, ...], dict[int, int]]:
-        """Insert checkpoints into a region; also returns the new ids of values that checkpoints return."""
+        """Insert checkpoints into ``nodes``; return the new nodes, and (id inside, id outside) of values.
+
+        The map has the values that a checkpoint returns. ``leaving`` are the ids of values that are read after ``nodes``.
+        """
         found_groups = groups_of(nodes, self.recompute, self.chosen)
         owners = {node.id: name for name, members in found_groups.items() for node in members}
         groups = _members(nodes, owners)
@@ -61,7 +64,7 @@ class _Insertion:
         return tuple(found), names
 
     def loop(self, loop: Node) -> Node:
-        """``loop`` with checkpoints in its bodies."""
+        """Insert checkpoints into the bodies of ``loop``."""
         assert isinstance(loop, Loop)
         classes, rows = [], []
         for (truth, body), carries in zip(loop.classes, loop.carries, strict=True):
@@ -71,7 +74,14 @@ class _Insertion:
         return replace(loop, classes=tuple(classes), carries=tuple(rows))
 
     def checkpoint(self, group: Sequence[Node], made: set[int], later: Iterable[int], names: dict[int, int]) -> Checkpoint:
-        """Make the checkpoint after a group; adds the new ids of values read ``later`` to ``names``."""
+        """Make the checkpoint after ``group``, and give new ids to the values that it returns.
+
+        Args:
+            group: The nodes that it recomputes.
+            made: Ids of the values that the group defines.
+            later: Ids of those that are read after the group: the checkpoint returns them.
+            names: Old id -> new id of such values, extended here.
+        """
         entering = {names.get(value, value) for node in group for value in reads(node)} - made
         inner = sorted(later)
         outer = range(len(self.values), len(self.values) + len(inner))
@@ -82,7 +92,10 @@ class _Insertion:
 
 
 def _members(nodes: tuple[Node, ...], owners: Mapping[int, str]) -> dict[str, list[int]]:
-    """Positions of each group's nodes, including selects between a group's value and an earlier one."""
+    """Map each group to the positions of its nodes; ``owners`` maps node ids to groups.
+
+    A select between a value of the group and a value from before the group belongs to the group, too.
+    """
     found: dict[str, list[int]] = {}
     makers: dict[int, tuple[str | None, int]] = {}  # the group and the position that made a value
     for position, node in enumerate(nodes):
@@ -98,9 +111,10 @@ def _members(nodes: tuple[Node, ...], owners: Mapping[int, str]) -> dict[str, li
 
 
 def _in_one_run(nodes: tuple[Node, ...], group: list[int]) -> tuple[Node, ...]:
-    """Move nodes that read the group's values behind the group, so that it can run as a whole.
+    """Reorder ``nodes`` so that those at the positions ``group`` follow one another.
 
-    If the group reads values of such nodes, it cannot run as a whole, and the order is unchanged.
+    Other nodes between them that read their values move behind the group. If the group reads values of such nodes, it cannot
+    run as a whole, and the order is unchanged.
     """
     if group[-1] - group[0] < len(group):
         return nodes
@@ -127,7 +141,7 @@ def _made(nodes: tuple[Node, ...], group: Iterable[int]) -> set[int]:
 
 
 def results(node: Node) -> Iterator[int]:
-    """The values that a node defines."""
+    """Yield the ids of the values that a node defines."""
     match node:
         case Operator() | Checkpoint():
             yield from node.results
@@ -138,7 +152,7 @@ def results(node: Node) -> Iterator[int]:
 
 
 def reads(node: Node) -> Iterator[int]:
-    """Values that a node reads from outside itself, including reads in loop bodies."""
+    """Yield the ids of values that a node, or a node in its bodies, reads and that are defined outside it."""
     match node:
         case Operator():
             yield from node.operands

@@ -114,9 +114,10 @@ Rules = tuple[tuple[str, frozenset[str]], ...]
 
 
 def rules_of(graph: Graph, regime: Regime, parameters: Sequence[ParameterCount]) -> Rules:
-    """Rules of ``regime``: (name, operator kinds of ``graph`` that it acts on), adapters included.
+    """List what ``regime`` does to a step: (name of a rule, operator kinds of ``graph`` it acts on).
 
-    Most are named after a field of the regime's page. If nothing needs a gradient, nothing counts as frozen or recomputed.
+    Most rules are named after a field of the regime's page. ``graph`` has the regime's adapters. If no value needs a gradient,
+    there is no rule for freezing or recomputation.
     """
     everything, outputs = frozenset(one.kind for one in graph.operators()), {name for name, _ in graph.outputs}
     own = (entry.trains for entry in parameters if entry.parameter.trainable and not entry.parameter.adapter)
@@ -140,7 +141,7 @@ def rules_of(graph: Graph, regime: Regime, parameters: Sequence[ParameterCount])
 
 
 def recomputed_kinds(graph: Graph, recompute: Recompute) -> dict[str, frozenset[str]]:
-    """Rule that ``recompute`` falls under: its name -> the operator kinds in the recomputed groups.
+    """Map the name of the one rule for ``recompute`` to the operator kinds in the recomputed groups.
 
     Reentrant groups with several results have their own rule: results that a module returns in a tuple get no gradient.
     """
@@ -154,7 +155,7 @@ def recomputed_kinds(graph: Graph, recompute: Recompute) -> dict[str, frozenset[
 
 
 def checkpoints(nodes: Iterable[Node]) -> Iterator[Checkpoint]:
-    """The reentrant checkpoints of a region, and of the loops in it."""
+    """Yield the reentrant checkpoints among ``nodes``, and those in their loops."""
     for node in nodes:
         if isinstance(node, Checkpoint):
             yield node
@@ -164,7 +165,10 @@ def checkpoints(nodes: Iterable[Node]) -> Iterator[Checkpoint]:
 
 
 def unmeasured(rules: Rules, measured: Mapping[str, Sequence[str]]) -> str:
-    """Message on the first rule not measured on every kind it acts on; empty if all were measured."""
+    """Message about the first rule that acts on an operator kind on which it was not measured.
+
+    Empty if there is none. ``measured`` maps names of rules to the kinds on which a record measured them.
+    """
     for name, kinds in rules:
         lacking = sorted(kinds.difference(measured.get(name, ())))
         if lacking:

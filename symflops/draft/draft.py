@@ -57,7 +57,10 @@ def draft(
 
 
 def written(found: Draft, studies: list[Study], coming: Iterable[Study]) -> Document | None:
-    """Merged document of all configs; None after an internal error. Appends each study to ``studies``."""
+    """Document of all variants, merged; None after an internal error, which ``found`` then has.
+
+    Each of the ``coming`` studies, made on demand, is appended to ``studies``.
+    """
     try:
         for study in coming:
             studies.append(study)
@@ -86,7 +89,7 @@ def check_variants(subjects: Mapping[str, Subject]) -> None:
 
 
 def decisions(study: Study, found: Draft) -> Iterator[str]:
-    """Questions that a person must decide, one line each."""
+    """Questions about a study that a person must decide, one line each."""
     yield "which pairs of attention are useful (masks and windows): the draft counts all that is executed"
     if study.family.refused:
         yield f"{study.family.refused} samples had another structure: a variant, or a condition in the graph"

@@ -15,7 +15,7 @@ Example = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 
 
 def example_of(reference: str) -> Example | None:
-    """Small config, arguments and options of a class; None if no example is known."""
+    """Small config, arguments (by shape or values) and case options of a class; None if none is known."""
     package, _, name = reference.partition(":")
     dotted = f"{package}.{name}"
     for file in specs_in(roots()[0]):
@@ -31,7 +31,7 @@ def example_of(reference: str) -> Example | None:
 
 
 def from_case(model: Any, case: Any) -> Example:
-    """Config, described arguments and options of a spec's case."""
+    """Config, arguments (described by shape or values) and options of a case, a test config of a spec."""
     config = dict(case.config)
     program = model.program(["full"], ["torch"], config)
     sizes = InterpretedEstimator(program, config, regime="full", convention="torch").sizes

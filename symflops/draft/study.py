@@ -33,13 +33,24 @@ RUNS = 20  # runs that must fit into the time limit
 
 
 def labels_of(variables: list[Variable]) -> list[str]:
-    """Labels of variables: the config and input fields that each one varies."""
+    """For each variable, a text with the fields and dimensions that are varied together."""
     return [WITH.join(slot.label for slot in one.slots) for one in variables]
 
 
 @dataclass(slots=True)
 class Study:
-    """Results for one config before any proof; ``name`` is the variant's, empty for the first config."""
+    """What was found at one config, before any proof.
+
+    Attributes:
+        name: The name of the variant; empty for the first config.
+        subject: The class, the config and its inputs.
+        runner: Runs the module.
+        moves: Which numbers of config and inputs (slots) can be varied.
+        family: The samples: runs of the module with other numbers.
+        names: The symbols.
+        batch: The variable of the batch size, if that can be varied.
+        document: The draft.
+    """
 
     name: str
     subject: Subject
@@ -57,7 +68,7 @@ class Study:
 
     @property
     def stuck(self) -> list[str]:
-        """Labels of slots that cannot be varied, or that change the graph's structure."""
+        """Paths of the numbers (slots) that cannot be varied, or whose change changes the graph's structure."""
         structural = [variable.lead for variable in self.family.structural if variable.lead not in self.moves.filled]
         return [slot.label for slot in (*self.moves.stuck, *structural)]
 
@@ -68,14 +79,16 @@ class Draft:
 
     Attributes:
         names: The drafted variants; the first config has an empty name.
-        moved: Per variant, the labels of the varied slots and of those that could not be varied.
-        unsolved: Dimensions without a formula, each with its values.
+        moved: Variant -> texts of the numbers that were varied, and of those that could not be.
+        unsolved: Dimensions without a formula: place in the graph, and value in each sample.
         decide: Questions that a person must decide.
         seconds: Wall-clock time.
         processor: Processor time in seconds.
         given_up: Why drafting ended early; empty if it did not.
         reasons: Further reasons why the draft is partial.
-        fields: The census of config fields; ``holds_for`` has the guarded ones as text, ``census`` the text of its file.
+        fields: The census: for which values of each config field the draft holds.
+        holds_for: The fields for some values of which alone it holds, with these values, as text.
+        census: The text of the census file.
     """
 
     subject: Subject
@@ -98,12 +111,12 @@ class Draft:
 
     @property
     def varied(self) -> list[str]:
-        """Labels of slots that were varied in at least one config."""
+        """Texts of the numbers of config and inputs that were varied in at least one variant."""
         return list(dict.fromkeys(label for varied, _ in self.moved.values() for label in varied))
 
     @property
     def stuck(self) -> list[str]:
-        """Labels of slots that were varied in no config: refused, or changing the structure."""
+        """Texts of the numbers that were varied in no variant: the class refuses, or the structure changes."""
         free = {label for one in self.varied for label in one.split(WITH)}
         return list(dict.fromkeys(label for _, stuck in self.moved.values() for label in stuck if label not in free))
 
@@ -161,7 +174,7 @@ def studied(
 
 
 def sampled(runner: Runner, moves: Moves, found: Draft) -> Family:
-    """Draw the samples of a config, and count them in ``found``."""
+    """Draw the samples of a config (runs with other numbers), and add their count to ``found``."""
     family = family_of(runner, moves, Random(0))
     if family.unfinished:
         found.given_up = "time was up while samples were drawn"

@@ -60,7 +60,10 @@ def draft_in_process(
 
 
 def listen(pipe: Any, process: Any, ends: float, most: int, tell: Callable[[str], None]) -> tuple[Draft | None, str]:
-    """Last draft that the subprocess sent, and why it was given up; the reason is empty if it finished.
+    """Receive messages of the drafting subprocess until it finishes, dies, or is out of time or memory.
+
+    Returns:
+        The last draft that it sent, None if it sent none; why it was given up, empty if it finished.
 
     Raises:
         SymflopsError: Drafting raised it in the subprocess.

@@ -50,9 +50,10 @@ def emit(
     shown: Sequence[str] = (),
     against: Against | None = None,
 ) -> dict[str, str]:
-    """Print ``program`` in each of ``endings``: file ending -> text.
+    """Print ``program`` in each format; map each file ending in ``endings`` to its text.
 
-    ``verified`` are the measured records of the spec, ``against`` compares it with its baseline. Modules and pages contain the
+    ``verified`` are the measured records of the spec, ``against`` is the comparison of the model with its baseline.
+    Modules and pages contain the
     conventions ``shown`` (default: all); a stored program contains all conventions.
     """
     whole, program = program, program.counting(shown) if shown else program
@@ -73,7 +74,10 @@ def page_of(
     conventions: Sequence[ConventionFigures] = (),
     against: Against | None = None,
 ) -> Page:
-    """Build the page that derives ``regimes``; figures cover all regimes, and ``conventions`` if given."""
+    """Build the page that derives ``regimes``; its table of figures has all regimes of ``program``.
+
+    ``conventions`` are figures under several conventions, to be shown on the page.
+    """
     shown = page(abbreviated(program.showing(regimes).first()), verified, worked(program, conventions), program)
     return replace(shown, against=against)
 
@@ -94,18 +98,18 @@ class Derived(Shown):
 
     @property
     def forward(self) -> dict[str, str]:
-        """FLOPs of the forward pass: moment -> coefficient; ``Moments.sums`` contains these moments."""
+        """FLOPs of the forward pass: the name of each moment mapped to its coefficient, as text."""
         return self._texts(self.case.forward)
 
     @property
     def backward(self) -> dict[str, str]:
-        """FLOPs of the backward pass, as moment -> coefficient."""
+        """FLOPs of the backward pass: the name of each moment mapped to its coefficient, as text."""
         return self._texts(self.case.backward)
 
     def at(
         self, config: Mapping[str, Any] | None = None, assume: str | Mapping[str, Any] = "", numeric: bool = False
     ) -> Derived:
-        """Substitute and fold the known sizes and conditions in these forms.
+        """Return the closed forms with known sizes substituted and known conditions decided.
 
         Args:
             config: Values that decide all conditions; sizes stay symbolic.
@@ -118,7 +122,7 @@ class Derived(Shown):
         return self.under(known_of(self.program.keys, config, assume, numeric))
 
     def under(self, known: Known) -> Derived:
-        """Substitute and fold the ``known`` sizes in these forms.
+        """Return the closed forms with the ``known`` sizes substituted and conditions on them decided.
 
         Raises:
             SymflopsError: as :meth:`at`.

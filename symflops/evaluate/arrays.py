@@ -12,7 +12,7 @@ FEW = 100  # up to here the minimum is checked at once; in longer columns, negat
 
 
 def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
-    """Split an integer array or tensor with one row per item into one column per axis.
+    """Split an integer array or tensor with one row per item into a list of columns, one per axis.
 
     Raises:
         ValueError: ``entries`` is masked, has entries other than non-negative integers, or another number of axes.
@@ -31,7 +31,7 @@ def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
 
 
 def _wrong(found: np.ndarray[Any, Any], count: int) -> str:
-    """Why a non-empty array is not one of non-negative integers with ``count`` axes; empty if it is."""
+    """Explain why an array is not one of non-negative integers with ``count`` axes; empty if it is."""
     if found.dtype.kind not in "iu":
         return f"of type {found.dtype}"
     if found.shape != ((len(found),) if count == 1 else (len(found), count)):

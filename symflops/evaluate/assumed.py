@@ -28,13 +28,13 @@ Sizes = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Known:
-    """The known sizes of a model, to which a program is specialised.
+    """The sizes of a model whose values are known, so that a program can be specialised to them.
 
     Attributes:
-        config: The config with assumed values applied; None if nothing is known.
+        config: The config with assumed values written into it; None if nothing is known.
         whole: Whether the config and its defaults determine every size.
-        letters: The assumed sizes.
-        numeric: Whether formulas contain numbers in place of all known sizes.
+        letters: The sizes that the user assumed a value for.
+        numeric: Whether numbers replace all known sizes in formulas, not only ``letters``.
     """
 
     config: Mapping[str, Any] | None = None
@@ -46,7 +46,7 @@ class Known:
         return self.whole or bool(self.letters)
 
     def of(self, program: Program) -> Program:
-        """Specialise a program: substitute the known sizes and fold.
+        """Specialise a program: substitute the known sizes, then simplify.
 
         Raises:
             SymflopsError: the config does not fit the model.
@@ -63,7 +63,13 @@ class Known:
 def known_of(
     sizes: Sizes, config: Mapping[str, Any] | None = None, assumed: str | Mapping[str, Any] = "", numeric: bool = False
 ) -> Known:
-    """Combine a config and assumptions into known sizes; ``numeric`` without a config uses the defaults.
+    """Combine a config and assumptions into known sizes.
+
+    Args:
+        sizes: the sizes of the model, with the config fields that set them.
+        config: the config; None leaves all sizes unknown but the assumed ones, or, if ``numeric``, at their defaults.
+        assumed: ``name=value`` pairs as a text or a mapping; a name is a letter or a config field.
+        numeric: whether numbers replace all known sizes in formulas.
 
     Raises:
         SymflopsError: an assumption names no size of the model.
@@ -126,7 +132,7 @@ def _value(text: str) -> Any:
 
 
 def letter_of(name: str, sizes: Sizes) -> str:
-    """Find the letter of a size, given the letter or a config field.
+    """Find the letter of a size, given this letter or a config field that sets the size.
 
     Raises:
         SymflopsError: there is no such size, or no config field sets it.
@@ -143,7 +149,7 @@ def letter_of(name: str, sizes: Sizes) -> str:
 
 
 def put(config: dict[str, Any], keys: Sequence[str], value: Any) -> None:
-    """Set a size in ``config`` under the first of ``keys``, and remove the others."""
+    """Write a value into ``config``, in place, under the first of ``keys``, and remove the other keys."""
     for key in keys:
         *outer, last = key.split(".")
         place: Any = config
@@ -159,7 +165,7 @@ def put(config: dict[str, Any], keys: Sequence[str], value: Any) -> None:
 
 
 def _alone(stored: Stored, config: Mapping[str, Any], letters: Collection[str]) -> Iterator[tuple[str, Any]]:
-    """Read the assumed sizes from a config without evaluating the others.
+    """Yield the sizes in ``letters`` as (letter, value), without evaluating other sizes.
 
     Raises:
         ConfigError: a value has the wrong kind; or it is null, and the meaning of null depends on other sizes.

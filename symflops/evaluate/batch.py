@@ -43,7 +43,7 @@ def listed(given: Any) -> Any:
 
 
 def items_of(program: Program | Stored, batch: Mapping[str, Any], side: str = "lengths") -> dict[str, list[Item]]:
-    """List the batch variables of each item as a dict, per index set.
+    """Map each index set to its items, each a dict from batch variable to length.
 
     Args:
         program: the program whose streams the batch gives.
@@ -67,7 +67,7 @@ def items_of(program: Program | Stored, batch: Mapping[str, Any], side: str = "l
 
 
 class Side(list["Any"]):
-    """The columns of real or padded lengths of a batch; caches the maximum of each column."""
+    """The columns of a batch, all of real or all of padded lengths; caches the maximum of each column."""
 
     __slots__ = ("known",)
 
@@ -76,7 +76,7 @@ class Side(list["Any"]):
         self.known: dict[int, int] = {}
 
     def largest(self, place: int) -> int:
-        """The largest length of a column; 0 if it is empty.
+        """The largest length in the column at index ``place``; 0 if the column is empty.
 
         Raises:
             BatchError: a length is negative.
@@ -87,7 +87,7 @@ class Side(list["Any"]):
 
 
 def largest_of(column: Any) -> int:
-    """The largest length of a column; 0 if it is empty.
+    """The largest length in a column; 0 if the column is empty.
 
     Raises:
         BatchError: a length is negative.
@@ -104,8 +104,12 @@ def largest_of(column: Any) -> int:
 class Columns:
     """The lengths of a batch: one column per axis of each stream, streams of an index set adjacent.
 
-    A stream that only counts items has a column of zeros. ``padded`` is ``real`` if no stream has padded lengths. ``counts``
-    maps each index set to its number of items.
+    A stream without axes has a column of zeros.
+
+    Attributes:
+        real: the columns of real lengths.
+        padded: the columns of padded lengths; the same object as ``real`` if no stream has padded lengths.
+        counts: index set -> number of items.
     """
 
     __slots__ = ("counts", "padded", "real")
@@ -119,7 +123,7 @@ class Columns:
 
 
 def ordered(program: Program | Stored) -> list[Any]:
-    """List the streams that a batch gives, grouped by index set."""
+    """List the streams that a batch has entries for; streams of the same index set are adjacent."""
     streams = [stream for stream in program.streams if stream.given]
     return [stream for items in dict.fromkeys(one.items for one in streams) for stream in streams if stream.items == items]
 
@@ -186,7 +190,7 @@ def _of_all(stream: StreamInfo | Stream, batch: Mapping[str, Any], longest: int)
 
 
 def _sides(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int, list[Any], list[Any]]:
-    """Read one stream of a batch: number of items, and real and padded lengths by axis."""
+    """Read one stream of a batch: number of items, columns of real lengths, columns of padded lengths."""
     if not isinstance(given, dict):
         count, columns = _columns(stream, given, longest)
         return count, columns, columns
@@ -199,7 +203,7 @@ def _sides(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int, 
 
 
 def _columns(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int, list[Any]]:
-    """Read one side of a stream: number of items, and lengths by axis."""
+    """Read the real or the padded lengths of a stream: number of items, and one column per axis."""
     axes = len(stream.variables)
     if axes and (hasattr(given, "detach") or type(given).__name__ == "ndarray") and len(getattr(given, "shape", ())) > 0:
         from symflops.evaluate.arrays import axes as columns_of_array
@@ -274,7 +278,7 @@ def _item(stream: StreamInfo | Stream, place: int, entry: Any, longest: int) -> 
 
 
 def wanted(axes: Sequence[str]) -> str:
-    """Describe the form of an item with these axes, for messages."""
+    """Describe, for messages, what an item with these axes must be: a whole number, or several."""
     return f"{len(axes)} whole numbers ({', '.join(axes)})" if len(axes) > 1 else "a whole number"
 
 

@@ -28,14 +28,14 @@ NO_DIVISION = "a length of the batch does not divide as the model divides it"
 
 
 class Batches:
-    """Reads batches and computes their moments; compiles every formula to a function once.
+    """Reads batches and computes their moments; each formula is compiled once, to a function of columns.
 
     Args:
         program: a stored program.
-        sizes: the values of its letters; if None, conditions that depend on sizes are skipped.
+        sizes: the value of each size, by letter; if None, conditions that depend on sizes are not checked.
         places: the positions of the moments to compute; all by default.
-        longest: the largest length.
-        any_length: accept lengths on which the class fails, as the formula of a framework does.
+        longest: the largest length that is accepted.
+        any_length: whether lengths are accepted on which the model class itself would fail.
     """
 
     def __init__(
@@ -77,7 +77,10 @@ class Batches:
         self.plain = [one.name for one in self.streams] if plain and ready else []
 
     def asked(self, row: Mapping[str, Any]) -> bool:
-        """Whether a condition can be checked: its index sets have streams, and its sizes are known."""
+        """Whether a condition (a row of the stored program) can be checked.
+
+        True if its index sets have streams, and the sizes that it reads are known.
+        """
         figures = row.get("statistics", ())
         if not {one["items"] for one in figures or (row,)} <= self.sets.keys():
             return False
@@ -88,7 +91,7 @@ class Batches:
 
     @staticmethod
     def over(functions: Sequence[Column]) -> Callable[..., tuple[Any, ...]]:
-        """Combine functions of columns into one function that returns a tuple."""
+        """Combine functions of columns into one function that returns a tuple of their results."""
 
         def of(*columns: Any) -> tuple[Any, ...]:
             return tuple([function(columns) for function in functions])
@@ -96,7 +99,10 @@ class Batches:
         return of
 
     def summing(self, row: Mapping[str, Any], function: Column) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
-        """Compile a moment to a function of columns and statistics; plain sums need no loop over items."""
+        """Compile a moment (a stored row) to a function of columns and statistics.
+
+        Sums of a length, of its square or of a product of two need no loop over items.
+        """
         span, nodes = self.spans.get(row["items"], ()), self.program.formulas.nodes
         read = {self.places[name] for name in self.program.formulas.letters(row["formula"]) if name in self.places}
         if any(place not in span for place in read if place < len(self.axes)):
@@ -126,7 +132,7 @@ class Batches:
         return lambda columns, figures: sum(map(mul, columns[first], columns[last]))
 
     def statistic(self, row: Mapping[str, Any], made: Columnwise) -> Callable[[Sequence[Any], Sequence[Any]], int]:
-        """Compile a statistic (a sum or maximum over items) to a function of columns and earlier statistics."""
+        """Compile a statistic (a sum or maximum over items) to a function of columns and previous statistics."""
         formula, items, largest = row["formula"], row["items"], row["kind"] == "max"
         node, combined = self.program.formulas.nodes[formula], max if largest else sum
         place = self.places.get(node) if type(node) is str else None
@@ -144,7 +150,12 @@ class Batches:
         return value
 
     def condition(self, row: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[int], list[Any], Column]:
-        """Compile a batch condition: its row, first column per index set, statistics, and a function of those."""
+        """Compile a condition on a whole batch.
+
+        Returns:
+            The stored row, the first column of each index set, functions that compute the statistics of the condition from
+            columns, and a function of these statistics that is at least 1 if the condition holds.
+        """
         names = {one["name"]: place for place, one in enumerate(row["statistics"])}
         own = Columnwise(self.program.formulas, self.places, self.sizes or {})
         firsts = [self.spans[items][0] for items in {one["items"]: 1 for one in row["statistics"]}]
@@ -152,7 +163,7 @@ class Batches:
         return row, firsts, figures, Columnwise(self.program.formulas, names, self.sizes or {}).of(row["formula"])
 
     def items(self, items: str, columns: Sequence[Any], figures: Sequence[Any] = ()) -> Iterator[list[Any]]:
-        """Iterate over items as function arguments: own lengths, 0 for other index sets, then statistics."""
+        """Yield each item of an index set as arguments: its lengths, 0 for other axes, then the statistics."""
         span = self.spans.get(items, ())
         before, after = ([0] * span[0], [0] * (len(self.axes) - span[-1] - 1)) if span else ([], [])
         for row in zip(*[listed(columns[place]) for place in span], strict=True):
@@ -170,7 +181,9 @@ class Batches:
         return columns_of(self.program, batch, self.longest)
 
     def moments(self, batch: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The moments of a batch over real lengths (or always padded ones), and over padded lengths.
+        """Compute the moments of a batch, as (over real lengths, over padded lengths).
+
+        Moments that are defined over padded lengths (``always``) are so in both.
 
         Raises:
             BatchError: the batch has another form, the class does not accept it, or a division leaves a remainder.
@@ -182,7 +195,7 @@ class Batches:
         return self.sides(columns_of(self.program, batch, self.longest))
 
     def listed(self, batch: Mapping[str, Any]) -> Side | None:
-        """Fast path: the columns of a batch of int lists or int64 arrays; None for any other batch."""
+        """Read a batch of int lists or int64 arrays into columns without conversion; None for any other batch."""
         columns = Side()
         for name in self.plain:
             given = batch.get(name)
@@ -199,7 +212,7 @@ class Batches:
         return columns if len(columns) == len(batch) and len(set(map(len, columns))) == 1 else None
 
     def sides(self, found: Columns) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The moments of the columns of a batch, as :meth:`moments`."""
+        """Compute the moments of columns, as (over real lengths, over padded lengths); see :meth:`moments`."""
         real = padded = self.summed(found.real, found.padded)
         if found.padded is not found.real:
             padded = self.summed(found.padded, found.padded)
@@ -207,7 +220,7 @@ class Batches:
         return tuple(real), tuple(padded)
 
     def summed(self, columns: Sequence[Any], padded: Sequence[Any]) -> list[int]:
-        """The moments of one side of a batch."""
+        """Compute the moments of ``columns``, the real or the padded lengths of a batch."""
         if self.inner or self.conditions:
             self.check(columns, padded)
         if not self.whole and columns and len(columns[0]) >= MANY and "numpy" in sys.modules:
@@ -224,7 +237,7 @@ class Batches:
         return [moment(columns, figures) for moment in self.sums]
 
     def each(self, items: str, function: Column, columns: Sequence[Any], figures: Sequence[Any]) -> int:
-        """Sum a moment item by item."""
+        """Sum ``function`` over the items of an index set, one by one."""
         if self.divided.rests:
             self.check_divisions(items, columns, figures)
         return sum([function(item) for item in self.items(items, columns, figures)])
@@ -233,7 +246,7 @@ class Batches:
         """Refuse lengths for which a division of the model leaves a remainder.
 
         Raises:
-            BatchError: names the first such item.
+            BatchError: a length does not divide; the message names the first such item.
         """
         for item in self.items(items, columns, figures):
             if any(rest(item) for rest in self.divided.rests):
@@ -241,10 +254,12 @@ class Batches:
                 raise BatchError(f"{NO_DIVISION}: {described(known, self.owners(items))}")
 
     def check(self, columns: Sequence[Any], padded: Sequence[Any]) -> None:
-        """Refuse a batch or an item that the model cannot run; all-zero columns are checked as padded.
+        """Refuse a batch or an item that the model cannot run.
+
+        A condition that fails is checked again with padded lengths in place of columns of zeros.
 
         Raises:
-            BatchError: names the stream, the item, its length, and the minimum length or the accepted lengths.
+            BatchError: the message names the stream, the item, its length, and the minimum length or the accepted lengths.
         """
         for row, firsts, figures, holds in self.conditions:
             if 0 not in [len(columns[first]) for first in firsts] and not self.holds(figures, holds, columns):
@@ -259,18 +274,18 @@ class Batches:
 
     @staticmethod
     def holds(figures: Sequence[Any], holds: Column, columns: Sequence[Any]) -> bool:
-        """Whether a batch condition holds, evaluated on its statistics."""
+        """Whether a condition holds; ``figures`` compute its statistics from columns, ``holds`` reads them."""
         return bool(holds([function(columns, ()) for function in figures]) >= 1)
 
     def all_left(self, columns: Sequence[Any]) -> bool:
-        """Whether every item keeps at least length 1 at each inner length of the model."""
+        """Whether every length inside the model (such as a length after pooling) is at least 1 for every item."""
         if columns and max(map(len, columns)) >= MANY and "numpy" in sys.modules:
             return bool(vectors().all_left(self.inner_terms, columns))
         pairs = zip(self.inner, self.left, strict=True)
         return all(left(item) >= 1 for row, left in pairs for item in self.items(row["items"], columns))
 
     def refuse(self, columns: Sequence[Any]) -> None:
-        """Raise an error that names the first item the model cannot run.
+        """Raise an error that names the first item for which a length inside the model is less than 1.
 
         Raises:
             BatchError: an item is too short, or the class does not accept it.
@@ -292,7 +307,7 @@ class Batches:
                     raise BatchError(untaken(place, known, told, taken(self.program, row, self.sizes or {})))
 
     def owners(self, items: str) -> dict[str, tuple[str, int]]:
-        """Map each axis of an index set to its stream's name and number of axes."""
+        """Map each axis of an index set to its stream, as (name, number of axes)."""
         streams = [stream for stream in self.program.streams if stream.items == items]
         return {axis: (stream.name, len(stream.variables)) for stream in streams for axis in stream.variables}
 
@@ -304,14 +319,14 @@ def vectors() -> Any:
 
 
 def are_lengths(given: Any) -> bool:
-    """Whether an array can be used without conversion: one int64 axis, and at least ``MANY`` items."""
+    """Whether an array can be a column as it is: one dimension, int64, and at least ``MANY`` entries."""
     return given.ndim == 1 and given.dtype.kind == "i" and given.dtype.itemsize == 8 and len(given) >= MANY
 
 
 def sides_of(
     program: Stored, batch: Mapping[str, Any], sizes: Mapping[str, Any], places: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The moments at ``places`` over real lengths (or always padded ones), and over padded lengths.
+    """Compute the moments at positions ``places``, as (over real lengths, over padded lengths).
 
     Raises:
         BatchError: the batch has another form, or the class does not accept it.

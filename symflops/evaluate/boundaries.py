@@ -17,10 +17,10 @@ HOST = "cpu"
 
 
 def rows_of(cu: Any) -> Any:
-    """Convert boundaries in a list, array or tensor to an array with one row per pack.
+    """Convert cumulative lengths (a list, array or tensor) to an array or tensor with one row per pack.
 
     Raises:
-        LengthError: they are not whole numbers.
+        LengthError: the entries are not whole numbers.
     """
     if hasattr(cu, "dtype"):
         shape = tuple(cu.shape)
@@ -45,7 +45,9 @@ def _whole(values: Sequence[Any]) -> Any:
 
 
 def steps(rows: Any, valid: int | None = None) -> tuple[Any, Any]:
-    """Lengths between boundaries, and their mask; boundaries end after ``valid``, or at a decrease.
+    """Compute the lengths between boundaries, as (lengths, mask of real lengths, None for all).
+
+    The boundaries of a pack end after the first ``valid`` ones, or, if ``valid`` is None, before the first decrease.
 
     Raises:
         LengthError: on the host, boundaries after the first decrease are not equal fillers.
@@ -65,9 +67,15 @@ def steps(rows: Any, valid: int | None = None) -> tuple[Any, Any]:
 
 
 def filled(real: Any, mark: Any, outer: Any, width: int | None) -> tuple[Any, Any, Any]:
-    """Pad packs to ``width`` tokens (default: up to the last ``outer`` boundary): real, padded, mask.
+    """Compute the padded lengths of sub-sequences in packs, as (real lengths, padded lengths, mask).
 
     The last non-empty sub-sequence takes the rest of a pack as padding. A pack with only fillers is one sequence.
+
+    Args:
+        real: the real lengths, one row per pack.
+        mark: the mask of real lengths; None if all are real.
+        outer: the lengths with the padding of each sub-sequence; None if there is none.
+        width: the number of tokens of each pack; None for the sum of ``outer``, or of ``real``.
     """
     whole = (real if outer is None else outer).sum(1).reshape(-1, 1) if width is None else width
     padded = real if outer is None else _paired(real, outer, whole)
@@ -82,7 +90,10 @@ def filled(real: Any, mark: Any, outer: Any, width: int | None) -> tuple[Any, An
 
 
 def _paired(real: Any, outer: Any, width: Any) -> Any:
-    """Match padded (``outer``) lengths to real ones; a pack in which they do not fit keeps real ones.
+    """Match the padded lengths ``outer`` to the real ones, pack by pack.
+
+    The result has the real lengths for a pack in which a padded length is less than the real one, or padded lengths sum to
+    more than ``width``.
 
     Raises:
         LengthError: the numbers of packs differ.
@@ -96,7 +107,7 @@ def _paired(real: Any, outer: Any, width: Any) -> Any:
 
 
 class LengthError(ValueError):
-    """Lengths cannot be read from an input of this form."""
+    """The form of an input is not one from which lengths can be read."""
 
 
 def host_array(values: Any) -> Any:

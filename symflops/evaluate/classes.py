@@ -46,7 +46,7 @@ def without_pipeline(config: Mapping[str, Any], pipelines: Sequence[str]) -> Map
 
 
 def of_class(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Copy of the config with ``name`` as its class and without a model type."""
+    """Copy the config with ``name`` as its only class and without a model type."""
     return {**{key: value for key, value in config.items() if key != "model_type"}, "architectures": [class_name(name)]}
 
 
@@ -119,7 +119,9 @@ def listed(names: Iterable[str]) -> str:
 
 
 def check_census(document: Mapping[str, Any], config: Mapping[str, Any], idle: bool = False) -> None:
-    """Check a config against the census of its program; ``idle`` admits words that cannot run.
+    """Check a config against the census of its class.
+
+    ``idle`` accepts words with which the class can be built but not run.
 
     Raises:
         ConfigError: the spec does not describe the effect of a field's value, or does not know a word.
@@ -141,10 +143,10 @@ def check_census(document: Mapping[str, Any], config: Mapping[str, Any], idle: b
 
 
 def check_flags(name: str, config: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
-    """Refuse flags that change the masks of any transformers class, unless the census covers them.
+    """Refuse flags that change the masks of any transformers class, unless the census lists them.
 
     Raises:
-        ConfigError: the config or one of its parts has one that is not null.
+        ConfigError: such a flag is present and not null, in the config or in an inner config.
     """
     places = ["", *(f"{part}." for part, value in config.items() if isinstance(value, dict))]
     for path in (place + flag for place in places for flag in MASKING):
@@ -158,14 +160,17 @@ def check_flags(name: str, config: Mapping[str, Any], entry: Mapping[str, Any]) 
 
 
 def held(config: Mapping[str, Any], path: str, entry: Mapping[str, Any]) -> list[tuple[Any, str]]:
-    """The value of a field, else the class's default, with a suffix for messages; empty if unknown."""
+    """List the value of a field, or else the class's default; empty if unknown.
+
+    Each value comes with a suffix for messages: ``by default``, or empty for a value of the config.
+    """
     absent = entry.get("left_out", {})
     found = [(value, "") for value in values_at(config, path)]
     return found or ([(absent[path], " by default")] if path in absent else [])
 
 
 def failure(document: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """Explain why a config has no FLOPs: a word with which its class can be built but not run; else empty."""
+    """Explain which word of a config keeps its class from running; empty if the class can run."""
     entry = entry_of(document, config) or {}
     for path, words in entry.get("unrun", {}).items():
         for word in texts_in(values_at(config, path)):
@@ -175,7 +180,7 @@ def failure(document: Mapping[str, Any], config: Mapping[str, Any]) -> str:
 
 
 def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Census of the class that a config names, else of the program's first class; None without a census."""
+    """The census of the class that a config names, else of the program's first; None without a census."""
     census, named = document.get("census") or {}, config.get("architectures")
     names = named[:1] if isinstance(named, (list, tuple)) and named else [config.get("_class_name")]
     known = [census[name] for name in names if isinstance(name, str) and name in census]
@@ -204,7 +209,10 @@ def kind_of(value: Any) -> str:
 
 
 def admitted(value: Any, known: Mapping[str, Any]) -> bool:
-    """Whether the census lists a guarded field's value as exact (see the module's docstring)."""
+    """Whether derivations are exact for this value of a guarded field.
+
+    ``known`` is the census of the field, whose keys the module's docstring explains.
+    """
     kind = kind_of(value)
     if kind == "list" and (len(value) in known.get("lengths", ()) or len(value) >= known.get("shortest", len(value) + 1)):
         return True
@@ -215,10 +223,11 @@ def admitted(value: Any, known: Mapping[str, Any]) -> bool:
 
 
 def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Whether a value has the relation to another field that all exact values have.
+    """Whether a value has a relation to another field that the census lists as exact (``related``).
 
-    A number is a (larger) multiple, larger, a divisor, equal, or a list's length. A list has another list's length, or holds
-    rising indices below a number. An entry of ``related`` ends with the other field's default.
+    A number may be a multiple of the other field's number, larger than it, a divisor of it or equal to it; or equal to the
+    other list's length. A list may be as long as the other list, or have rising indices below the other number. An entry of
+    ``related`` is a relation, the path of the other field and, optionally, that field's default.
     """
     if kind_of(value) not in ("number", "list"):
         return False
@@ -238,7 +247,7 @@ def related(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> 
 
 
 def texts_in(value: Any) -> list[str]:
-    """List the strings in a value or in its nested lists."""
+    """List the strings in a config value: the value itself, or the strings in a (nested) list."""
     if isinstance(value, (list, tuple)):
         return [word for item in value for word in texts_in(item)]
     return [value] if isinstance(value, str) else []

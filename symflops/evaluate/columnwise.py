@@ -27,11 +27,13 @@ DIVISIONS = ("floordiv", "ceildiv", "mod")
 
 
 class Columnwise:
-    """Compiles formulas to functions; ``rests`` collects functions of remainders that must be 0.
+    """Compiles formulas of lengths to functions of a list of columns (ints or arrays), one per length.
+
+    ``rests`` collects functions whose results, remainders of exact divisions, must be 0.
 
     Args:
         formulas: the table of a stored program.
-        places: the index of each length in the functions' argument.
+        places: the index of each length's column in that list.
         sizes: the values of the model's letters; a formula without lengths is evaluated at once.
     """
 
@@ -44,10 +46,10 @@ class Columnwise:
         return self.formulas.letters(position).isdisjoint(self.places)
 
     def of(self, position: int) -> Column:
-        """Compile a formula to a function of columns.
+        """Compile the formula at a position of the table.
 
         Raises:
-            ConfigError: a part without lengths has no value. The returned function raises it if a divisor is 0.
+            ConfigError: a part without lengths has no value. The returned function raises ConfigError if a divisor is 0.
         """
         if self.constant(position):
             value = self.formulas.settled(position, self.sizes)
@@ -77,7 +79,7 @@ class Columnwise:
         return lambda c: function(*[operand(c) for operand in operands])
 
     def _of_numbers(self, position: int) -> Column:
-        """Compile a formula that is not elementwise; the function accepts ints, not arrays."""
+        """Compile a formula that numpy cannot compute elementwise, to a function of ints."""
 
         def value(c: Sequence[Any]) -> Any:
             if any(type(c[place]) is not int for place in self.places.values()):
@@ -106,12 +108,12 @@ class Columnwise:
 
 
 def refused(_: Sequence[Any]) -> Any:
-    """Stands for a quotient with divisor 0; raises when an item uses it."""
+    """Raise ConfigError; the compiled form of a quotient whose divisor is 0."""
     raise ConfigError("the config does not fit the model: a size by which lengths are divided is 0")
 
 
 def added(terms: Sequence[Column]) -> Column:
-    """Compile the sum of several functions."""
+    """Combine functions of columns into one that returns the sum of their results."""
     if len(terms) == 2:
         one, two = terms
         return lambda c: one(c) + two(c)
@@ -127,7 +129,7 @@ def added(terms: Sequence[Column]) -> Column:
 
 
 def multiplied(number: int, factors: Sequence[Column]) -> Column:
-    """Compile the product of a number and several functions."""
+    """Combine functions of columns into one that returns the product of ``number`` and their results."""
     if number == 1 and len(factors) == 1:
         return factors[0]
     if number == 1 and len(factors) == 2:
@@ -144,9 +146,11 @@ def multiplied(number: int, factors: Sequence[Column]) -> Column:
 
 
 class Bound:
-    """Upper bound on the absolute value of an expression; ``most`` bounds all intermediate values.
+    """Upper bounds that compiled functions compute if they are called with bounds instead of lengths.
 
-    It replaces lengths in compiled functions: the sum bounds a difference, the numerator bounds a quotient or remainder.
+    Attributes:
+        value: an upper bound on the absolute value of the expression.
+        most: an upper bound on the absolute values of the expression and of all its intermediate values.
     """
 
     __slots__ = ("most", "value")
@@ -186,7 +190,7 @@ class Bound:
         return self._with(other, 1)
 
     def clip(self, min: Any = None, max: Any = None) -> Bound:
-        """Elementwise minimum or maximum, as arrays call it."""
+        """Bound the result of ``numpy.ndarray.clip`` with one of ``min`` and ``max``."""
         if min is not None:
             return self._with(min, self.value + _size(min))
         return self._with(max, self.value if type(max) is int and max >= 0 else larger(self.value, _size(max)))
@@ -202,15 +206,16 @@ def _size(value: Any) -> int:
 
 
 def bounds_of(terms: Terms, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
-    """Bound each term, and all intermediate values, for lengths of so many ``bits`` per column."""
+    """Bounds on each term, and on all intermediate values; ``bits`` are those of each column's lengths."""
     found = [term if isinstance(term, Bound) else Bound(_size(term)) for term in terms(*(Bound(2**bit) for bit in bits))]
     return tuple(bound.value for bound in found), max((bound.most for bound in found), default=0)
 
 
 def safe_bits(terms: Terms, streams: Sequence[int]) -> int:
-    """Largest bit length of the product of a stream's axes for which no value overflows 64 bits.
+    """Largest bit length of an item's size for which no intermediate value overflows 64 bits; 0 if none.
 
-    ``streams`` lists each stream's number of axes. Each axis is tried as the one that holds the product, the others being 2.
+    The size of an item is the product of its axes. ``streams`` lists the number of axes of each stream. It is tested with each
+    axis in turn as long as the size, and the other axes of length 2.
     """
     counts = [max(axes, 1) for axes in streams]
     for bits in range(31, 0, -1):

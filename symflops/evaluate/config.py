@@ -73,7 +73,7 @@ def is_listed(value: Any) -> bool:
 
 
 def attributes_of(value: Any) -> Mapping[str, Any] | None:
-    """Read the fields of a config object by name; None if the value is not one."""
+    """Map the fields of a config object to their values; None if the value is no config object."""
     for name in ("to_dict", "model_dump", "_asdict"):
         if callable(getattr(value, name, None)):
             value = getattr(value, name)()
@@ -90,7 +90,13 @@ def attributes_of(value: Any) -> Mapping[str, Any] | None:
 
 
 def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Normalise the fields of a config, or of the inner one at ``place``, to the spec's names."""
+    """Normalise the fields of a config to the names that the spec reads.
+
+    Args:
+        table: the facts about the class's reading of these fields, from the stored program.
+        given: the config, or an inner config.
+        place: the path of the inner config with a dot at its end, for messages; empty for the outer config.
+    """
     found = dict(given)
     for name, others in table.get("names", {}).items():
         _under_one_name(found, name, others, place)
@@ -118,7 +124,10 @@ def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str)
 
 
 def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Sequence[str]], place: str) -> None:
-    """Rename a field in place to the name that the spec reads; the first name present in ``others`` wins."""
+    """Rename a field, in place, to ``name``, under which the spec reads it.
+
+    ``others`` maps each name that the class accepts for the field, the strongest first, to fields that must be present with it.
+    """
     present = [other for other in others if other in found]
     if present in ([], [name]):
         return
@@ -134,7 +143,7 @@ def _under_one_name(found: dict[str, Any], name: str, others: Mapping[str, Seque
 
 
 def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str, place: str) -> dict[str, Any]:
-    """Read an inner config: given as an object, omitted, or with its fields flat in the outer config."""
+    """Read the inner config ``name``: an object, omitted, or with its fields in the outer config."""
     part = found.get(name)
     instead = table.get("instead")
     if instead is not None and found.get(instead) is not None:
@@ -152,7 +161,7 @@ def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str
 
 
 def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The first value under ``keys`` (dots enter nested configs) that is not null, else None."""
+    """The first value under one of ``keys`` (a dot enters a nested config) that is not null, else None."""
     for key in keys:
         value: Any = config
         for word in key.split("."):
@@ -188,7 +197,7 @@ def is_whole(value: Any, most: int = 10**15 - 1, least: int = 0) -> bool:
 
 
 def is_size(kind: str, value: Any, items: str = "") -> bool:
-    """Whether a config value is a size of ``kind``; ``items`` is the kind of a list's entries (or any)."""
+    """Whether a config value is valid for a size of ``kind``; ``items`` is the kind of a list's entries."""
     if kind == "flag":
         return isinstance(value, bool)
     if kind == "text":
@@ -214,12 +223,14 @@ def is_size(kind: str, value: Any, items: str = "") -> bool:
 
 
 def as_whole(value: Any) -> str:
-    """Hint for messages: the integer to write in place of a float such as 8.0; empty for other values."""
+    """Hint for messages to write an integer in place of a float such as 8.0; empty for other values."""
     return f": write {int(value)}" if isinstance(value, float) and value.is_integer() else ""
 
 
 def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
-    """Check that ``value`` is a size of ``kind``, and convert it: lists to tuples, rationals to Fractions.
+    """Check that ``value`` is valid for a size of ``kind``, and convert lists and rationals.
+
+    A list becomes a tuple (its length if ``kind`` is ``entries``), a rational a Fraction.
 
     Raises:
         ConfigError: the value is of another kind.
@@ -238,7 +249,7 @@ def checked(kind: str, key: str, value: Any, items: str = "") -> Any:
 
 
 class Entries(tuple):  # type: ignore[type-arg]
-    """Tuple of a config list's entries; an index out of range raises a ConfigError with the ``key``."""
+    """Tuple of a config list's entries; an index out of range raises a ConfigError that names ``key``."""
 
     key: str
 

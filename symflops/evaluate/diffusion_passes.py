@@ -10,10 +10,11 @@ from typing import Any
 
 
 def forward_passes(pipeline: Mapping[str, Any], transformer: Mapping[str, Any]) -> int:
-    """Number of forward passes per denoising step.
+    """Number of forward passes of the transformer per denoising step.
 
-    An explicit ``num_forward_passes`` wins (at least 1); a guidance-distilled transformer (``guidance_embeds``) runs once;
-    classifier-free guidance (``true_cfg_scale`` or ``guidance_scale`` above 1) runs twice; anything else once.
+    A ``num_forward_passes`` in the ``pipeline`` config decides (at least 1). Otherwise, a guidance-distilled transformer
+    (``guidance_embeds``) runs once, and classifier-free guidance (``true_cfg_scale`` or ``guidance_scale`` above 1) takes two
+    passes. Without guidance there is one.
     """
     explicit = pipeline.get("num_forward_passes")
     if explicit is not None:
@@ -25,7 +26,10 @@ def forward_passes(pipeline: Mapping[str, Any], transformer: Mapping[str, Any]) 
 
 
 def timesteps(all_timesteps: Sequence[int] | None, preference: bool = False) -> int:
-    """Number of denoising steps per training step: axis 1 of the shape ``all_timesteps``, or 1 for DPO."""
+    """Number of denoising steps per training step: axis 1 of the shape ``all_timesteps``.
+
+    1 for preference training (DPO), or if the shape has no axis 1.
+    """
     if preference or all_timesteps is None or len(all_timesteps) < 2:
         return 1
     return max(1, int(all_timesteps[1]))

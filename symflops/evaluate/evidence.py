@@ -60,7 +60,7 @@ def evidence(model: Any) -> dict[str, Any]:
 
 
 def graded(model: Any, told: Mapping[str, Any]) -> tuple[str, str]:
-    """Grade an estimate, with the reason if the grade is not the highest.
+    """Grade an estimate: (grade, reason why it is not higher); ``told`` is :func:`evidence` so far.
 
     Records measure a class; rule checks (:mod:`symflops.derive.regime_checks`) measure a regime. A class proven by its
     parameters needs no records, but a proof does not cover an unmeasured regime.
@@ -81,7 +81,7 @@ def graded(model: Any, told: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def inexact(measured: Mapping[str, Any]) -> list[str]:
-    """A one-line list with the reason why a spec has inexact records; empty if all are exact."""
+    """List the reason why some records of a spec are inexact, as one line; empty if all are exact."""
     return [f"not every record is exact: {measured['inexact']}"] if measured.get("inexact") else []
 
 
@@ -102,7 +102,7 @@ def unseen(model: Any) -> str:
 
 
 def left_to_class(program: Stored, config: Mapping[str, Any]) -> Iterator[str]:
-    """Report each layer count that a diffusers config omits, with the class's default.
+    """Yield a line for each number of layers that a diffusers config omits, with the class's default.
 
     diffusers saves every argument of a class, so a file without one was edited. transformers omits defaults.
     """
@@ -117,12 +117,12 @@ def left_to_class(program: Stored, config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def grade_of(found: Mapping[str, Any]) -> str:
-    """Format the grade of evidence and its reason."""
+    """Format the grade of :func:`evidence` and, if it has one, its reason in brackets."""
     return f"{found['grade']} ({found['why']})" if found["why"] else str(found["grade"])
 
 
 def summary(found: Mapping[str, Any]) -> list[str]:
-    """Format evidence as two lines, and a third for an exception of the convention."""
+    """Format :func:`evidence` as two lines, and a third for an exception of the convention, if any."""
     kind = found["class"] or "no library class"
     by = {None: "the spec's first", "model_type": "as the model type says"}.get(found["named_by"], f"by {found['named_by']}")
     census = found["census"]
@@ -140,12 +140,12 @@ def summary(found: Mapping[str, Any]) -> list[str]:
 
 
 def shortened(names: list[str], most: int = 4) -> str:
-    """Join the first ``most`` names, abbreviating long ones."""
+    """Join the first ``most`` names with commas, with long names cut; ``...`` stands for further names."""
     return ", ".join(cut(name, LONGEST_KEY) for name in names[:most]) + (", ..." if len(names) > most else "")
 
 
 def parts_left_out(stored: Stored, regime: str, config: Mapping[str, Any], sizes: Mapping[str, Any]) -> Iterator[str]:
-    """Report each part that the config has but the regime does not run, one line per part."""
+    """Yield a line for each part of the model that the config has but the regime does not run."""
     for field in stored.regimes[regime].get("left_out", ()):
         value = look_up(as_read(stored.document, config), field["keys"])
         value = default(field, stored, sizes) if value is None else value

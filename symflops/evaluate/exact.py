@@ -88,7 +88,7 @@ def _exact(one: Any) -> Any:
 
 
 def _fits(ufunc: np.ufunc, method: str, given: list[Any], options: dict[str, Any]) -> bool:
-    """Whether a bound on the entries guarantees that the ufunc's result fits in 64 bits."""
+    """Whether the result of a ufunc surely fits in 64 bits, by a bound on the operands ``given``."""
     dtype = options.get("dtype")
     if (dtype is not None and np.dtype(dtype).kind not in "iu") or any(
         np.asarray(one).dtype.kind not in "iub" for one in given
@@ -113,9 +113,13 @@ def _most(one: Any) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """Symbolic column: lengths (``function`` is None), or a function of two operands (columns or numbers).
+    """Symbolic column with one number per item, which is computed later.
 
-    ``bound`` is an upper bound on the absolute value.
+    Attributes:
+        place: the column's number, by which columns are compared.
+        bound: an upper bound on the absolute value of its entries.
+        function: the numpy function that computes the column; None for a column of lengths.
+        operands: the two arguments of ``function``, columns or numbers.
     """
 
     place: int
@@ -125,7 +129,10 @@ class Column:
 
 
 class Monomial:
-    """A number times a product of columns; ``made`` is the cache of all columns created so far."""
+    """A number times a product of symbolic columns.
+
+    ``made`` is the cache of all columns created so far, by function and operands, which monomials share.
+    """
 
     __slots__ = ("factors", "made", "number")
 
@@ -177,22 +184,22 @@ class Monomial:
     __hash__ = None  # type: ignore[assignment]
 
     def clip(self, min: Any = None, max: Any = None) -> Monomial:
-        """Elementwise minimum or maximum, as arrays call it."""
+        """Elementwise ``numpy.ndarray.clip`` with one of ``min`` and ``max``."""
         if type(max) is int and max >= self.size():
             return self
         function, other = (np.minimum, max) if min is None else (np.maximum, min)
         return self._of(function, self, other, larger(self.size(), _size(other)))
 
     def _of(self, function: np.ufunc, one: Any, two: Any, bound: int) -> Monomial:
-        """Apply a function to two operands; the result is a single column."""
+        """Apply ``function`` to two operands, as a product of one new column; ``bound`` limits its entries."""
         return Monomial(1, (made_once(self.made, function, _column(one), _column(two), bound),), self.made)
 
     def size(self) -> int:
-        """Upper bound on the absolute value."""
+        """An upper bound on the absolute values of the product's entries."""
         return abs(self.number) * prod([column.bound for column in self.factors])
 
     def column(self) -> Column:
-        """Evaluate the whole product as one column."""
+        """The symbolic column of the whole product, including the number."""
         column = product_of(self.factors, self.made)
         return column if self.number == 1 else made_once(self.made, np.multiply, column, self.number, self.size())
 
@@ -206,7 +213,7 @@ def _column(value: Any) -> Column | int:
 
 
 def made_once(made: dict[Any, Column], function: np.ufunc, one: Column | int, two: Column | int, bound: int) -> Column:
-    """Column of a function of two operands, cached in ``made``."""
+    """The symbolic column of a function of two operands, from the cache ``made`` or added to it."""
     key = (function, *(side if type(side) is int else (side.place,) for side in (one, two)))  # type: ignore[union-attr]
     if key not in made:
         made[key] = Column(len(made), bound, function, (one, two))
@@ -222,7 +229,7 @@ def product_of(factors: Sequence[Column], made: dict[Any, Column]) -> Column:
 
 
 def leaves(bits: Sequence[int | None]) -> list[Any]:
-    """Create one monomial per column of lengths, bounded by ``bits``; 0 where the bits are None."""
+    """Create a monomial for each column of lengths below ``2**bits``; 0 in place of a column without bits."""
     made: dict[Any, Column] = {}
     found: list[Any] = []
     for bit in bits:

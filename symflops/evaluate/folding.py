@@ -36,14 +36,14 @@ NO_VALUE = (ArithmeticError, LookupError, TypeError, ValueError)
 
 
 class Folding:
-    """Folds formulas given the values of some letters.
+    """Simplifies formulas given the values of some letters (constant folding).
 
     Args:
         values: The values of the known letters; null is None.
         numbers: The letters to replace by their values. Other known letters stay and only decide conditions, unless their
             value is 0 or no number.
         whole: The letters that are non-negative integers.
-        writer: Rewrites sums if the result is shorter.
+        writer: Converts expanded sums back to formulas, in its order of letters.
     """
 
     def __init__(self, values: Mapping[str, Any], numbers: Collection[str], whole: Collection[str], writer: Writer) -> None:
@@ -70,11 +70,11 @@ class Folding:
         return self.short(inner)
 
     def short(self, formula: Formula) -> Formula:
-        """The shorter of a formula and its expanded, rewritten form."""
+        """Return the formula or its expanded and refactored form, whichever has fewer operators."""
         return min((formula, self.writer.shortest(expanded(formula))), key=operators)
 
     def inner(self, formula: Formula) -> Formula:
-        """Fold each part of a formula, keeping its form."""
+        """Fold each part of a formula, without expanding sums and products."""
         match formula:
             case Sym(name) if name in self.numbers:
                 return constant(self.numbers[name]) or formula
@@ -122,7 +122,7 @@ class Folding:
 
     @staticmethod
     def is_plain(formula: Apply | Bracket) -> bool:
-        """Whether the folded value may replace the call: conditions, remainders and functions of lists."""
+        """Whether a known value may replace the formula: a condition, a remainder or a function of lists."""
         return isinstance(formula, Bracket) or formula.function not in ("min", "max", "excess", "floordiv", "ceildiv")
 
     def value(self, formula: Formula) -> Formula | None:
@@ -177,7 +177,7 @@ class Folding:
         return ZERO if self.is_negative_never(poly.scale(-1)) else Apply("excess", (inner,))
 
     def rounded(self, function: str, above: Formula, below: Formula) -> Formula:
-        """Fold a rounded quotient or a remainder; the division is exact if the divisor divides each term."""
+        """Fold a rounded quotient or a remainder; the rounding is dropped if the divisor divides each term."""
         if isinstance(above, Num) and isinstance(below, Num) and below.value:
             floor = above.value // below.value
             rest = above.value - floor * below.value
@@ -193,7 +193,7 @@ class Folding:
         return Apply(function, (above, below))
 
     def tally(self, formula: TallyOf) -> Formula:
-        """Fold the number of iterations of a loop: evaluated if everything is known, else simplified."""
+        """Fold a number of iterations: evaluate it if all its letters are known, else simplify its parts."""
         if set(symbols(formula)) <= self.values.keys():
             found = self.value(formula)
             if found is not None:
@@ -209,19 +209,19 @@ class Folding:
     # signs
 
     def difference(self, one: Formula, two: Formula) -> Poly:
-        """Expanded difference of two formulas."""
+        """Expand ``one - two``."""
         return expanded(one) - expanded(two)
 
     def is_negative_never(self, poly: Poly) -> bool:
-        """Whether every term is at least 0 for all values of the letters."""
+        """Whether every term is at least 0 for all values of the letters; False if undecided."""
         return all(factor > 0 and all(self.is_whole(atom) for atom, _ in term) for term, factor in poly.terms.items())
 
     def is_positive(self, poly: Poly) -> bool:
-        """Whether a polynomial is at least 1 for all values of the letters."""
+        """Whether a polynomial is at least 1 for all values of the letters; False if undecided."""
         return poly.terms.get(frozenset(), 0) >= 1 and self.is_negative_never(poly)
 
     def is_whole(self, atom: Formula) -> bool:
-        """Whether an atom is always a non-negative integer."""
+        """Whether a formula is a non-negative integer for all values of its letters; False if undecided."""
         match atom:
             case Sym(name):
                 return name in self.whole
@@ -235,12 +235,12 @@ class Folding:
 
 
 def is_size(value: Any) -> bool:
-    """Whether a value is a number other than 0 that formulas may keep as a letter: no null, no flag."""
+    """Whether a size with this value may stay a letter in formulas: a number other than 0, not a boolean."""
     return isinstance(value, (int, Fraction)) and not isinstance(value, bool) and value != 0
 
 
 def constant(value: Any) -> Formula | None:
-    """Convert a value to a constant formula; None for a list."""
+    """Convert a value to a constant formula: null to 0, a flag to 0 or 1; None for a list."""
     if value is None or isinstance(value, (bool, int, Fraction)):
         return Num(Fraction(value or 0))
     return Text(value) if isinstance(value, str) else None

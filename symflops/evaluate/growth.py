@@ -41,7 +41,7 @@ from symflops.ir.program import Line, Program
 
 
 def analysis(program: Program, regime: str, convention: str, sizes: Mapping[str, Any] | None) -> Analysis:
-    """Analyse a regime under a convention; ``sizes`` are the default sizes, None if one has no default.
+    """Analyse the cost of one item in a regime; ``sizes`` are the default sizes, None if one is missing.
 
     Raises:
         KeyError: there is no such regime.
@@ -50,7 +50,7 @@ def analysis(program: Program, regime: str, convention: str, sizes: Mapping[str,
 
 
 def writer_of(program: Program, lines: Sequence[Line], lengths: Iterable[str]) -> Writer:
-    """Create a writer whose letter order is: counts of ``lines``, derived sizes, sizes, ``lengths``."""
+    """Create a writer with the letters in order: counts of ``lines``, derived sizes, sizes, ``lengths``."""
     letters = [name for line in lines for name in symbols(line.forward)]
     letters += [definition.letter for definition in program.definitions] + [field.letter for field in program.fields]
     counts = frozenset(atom for line in lines for term in expanded(line.forward).terms for atom, _ in term)
@@ -73,7 +73,7 @@ class _Analyser:
         self.costs = {work: self.cost(lines, work) for work in PASSES}
 
     def cost(self, lines: Sequence[Line], work: str) -> dict[str, Powers]:
-        """The cost of each part in one of ``PASSES``: part -> moment position -> coefficient."""
+        """Map each part to its FLOPs: moment position -> coefficient; ``work`` is ``forward`` or ``both``."""
         rules = self.program.row(self.convention)
         alike: Counter[tuple[str, Formula, tuple[Formula, ...], tuple[tuple[int, Formula], ...]]] = Counter()
         for line in lines:
@@ -89,20 +89,23 @@ class _Analyser:
         return found
 
     def analysis(self) -> Analysis:
-        """The analysis of all items."""
+        """Analyse one item of each index set."""
         sets = dict.fromkeys(stream.items for stream in self.program.streams if stream.variables)
         found = tuple(item for items in sets for item in self.of_items(items))
         return Analysis(self.regime, self.convention, found, tuple(self.lengths.items()), tuple(self.products))
 
     def of_items(self, items: str) -> Iterator[ItemAnalysis]:
-        """The analysis of one index set, if its items cost anything."""
+        """Yield the analysis of one index set, or nothing if its items cost nothing."""
         growth = tuple(found for unknowns in self.unknowns(items) for found in self.first_of(unknowns))
         orders = tuple(self.orders(items))
         if growth or orders:
             yield ItemAnalysis(items, growth, orders)
 
     def unknowns(self, items: str) -> Iterator[tuple[Sequence[Unknown], ...]]:
-        """The lengths to vary, each as alternatives of which the first that yields polynomials is used."""
+        """Yield the lengths to vary, each as a tuple of alternatives, best first (see :meth:`first_of`).
+
+        For example, the alternatives for an image are its number of tokens, and its height and width one by one.
+        """
         streams = [stream for stream in self.streams if stream.items == items]
         for stream in streams:
             axes = [Unknown(items, "axis", (stream.name,), (name,), name) for name in stream.variables]
@@ -115,13 +118,16 @@ class _Analyser:
             yield ([Unknown(items, "equal", tuple(stream.name for stream in streams), names, f"equal@{items}")],)
 
     def first_of(self, alternatives: Sequence[Sequence[Unknown]]) -> list[Growth]:
-        """The growth in the first of ``alternatives`` that yields polynomials; empty if none does."""
+        """The growth in the first of ``alternatives`` with polynomials as costs; empty if there is none."""
         return next(filter(None, ([one for each in some for one in self.growths(each)] for some in alternatives)), [])
 
     # one length
 
     def growths(self, unknown: Unknown) -> Iterator[Growth]:
-        """The cost as a polynomial of one length: for long sequences, and for short ones if a bound matters."""
+        """Yield the cost as a polynomial of one length: in long sequences, then in short ones if they differ.
+
+        Short sequences differ if a formula has a bound on the length, such as a window.
+        """
         for reach in (LONG, SHORT):
             same = {name: Sym(unknown.letter) for name in unknown.variables} if unknown.kind == "equal" else {}
             varying = frozenset({*unknown.variables, unknown.letter})
@@ -137,15 +143,15 @@ class _Analyser:
                 return
 
     def matters(self, powers: Powers) -> bool:
-        """Whether the cost depends on the length, at the default sizes if they are known."""
+        """Whether a cost, by power of a length, depends on the length; True if a coefficient has no value."""
         grows = [self.values.of(self.writer.plain(poly)) for power, poly in powers.items() if power > 0]
         return any(value is None or value for value in grows)
 
     def by_power(self, cost: Mapping[str, Powers], unknown: Unknown, lengths: Lengths) -> dict[str, Powers]:
-        """The cost of each part as coefficients by power of the unknown.
+        """Map each part to its cost as a polynomial of the length ``unknown``: power -> coefficient.
 
         Raises:
-            NotPolynomialError: the cost is no polynomial of the unknown.
+            NotPolynomialError: the cost is no polynomial of this length.
         """
         found = {}
         for part, terms in cost.items():
@@ -159,7 +165,7 @@ class _Analyser:
         return {part: powers for part, powers in found.items() if powers}
 
     def total(self, terms: Powers, items: str, lengths: Lengths) -> Poly:
-        """The cost of one item of an index set as a polynomial."""
+        """The cost of one item as a polynomial; ``terms`` maps moment positions to coefficients."""
         found = Poly({})
         for position, coefficient in terms.items():
             moment = self.program.moments[position]
@@ -170,7 +176,7 @@ class _Analyser:
         return found
 
     def set_of(self, moment: Moment) -> str:
-        """The index set of a moment; ``once`` if it belongs to none, or to several."""
+        """The index set over whose items a moment sums; ``once`` if there is none, or more than one."""
         if moment.items != ONCE:
             return moment.items
         names = set(symbols(moment.formula))
@@ -180,7 +186,7 @@ class _Analyser:
     def growth(
         self, unknown: Unknown, reach: str, assumed: tuple[Assumption, ...], costs: Mapping[str, Mapping[str, Powers]]
     ) -> Growth:
-        """Assemble the growth record of one length from its costs."""
+        """Assemble the :class:`Growth` in one length; ``costs`` maps passes to part -> power -> coefficient."""
         attention, others = sides(costs[FORWARD])
         crossovers = tuple(
             self.crossover(work, *sides(costs[work]), unknown, assumed) for work in PASSES if ATTENTION in costs[work]
@@ -189,13 +195,18 @@ class _Analyser:
         return Growth(unknown, reach, assumed, self.written(attention), self.written(others), crossovers, marginal)
 
     def written(self, powers: Powers) -> tuple[tuple[int, Formula], ...]:
-        """Convert coefficients to formulas, greatest power first."""
+        """Convert a polynomial (power -> coefficient) to pairs of power and formula, greatest power first."""
         return tuple((power, self.writer.factored(powers[power])) for power in sorted(powers, reverse=True))
 
     def marginal(
         self, work: str, powers: Powers, unknown: Unknown, assumed: Sequence[Assumption]
     ) -> tuple[str, Formula, int | None]:
-        """The cost of one more token, ``p(z + 1) - p(z)``: pass, formula, and value at typical lengths."""
+        """The cost of one more token, ``p(z + 1) - p(z)``, for a cost ``p`` (``powers``) of the length ``z``.
+
+        Returns:
+            ``work``, the formula, and its value at the default sizes and typical lengths: None if unknown, or if ``assumed``
+            does not hold there.
+        """
         z = Poly.atom(Sym(unknown.letter))
         steps = [poly * ((z + Poly.constant(1)) ** power - z**power) for power, poly in powers.items()]
         formula = self.ordered(reduce(Poly.__add__, steps, Poly({})), frozenset([unknown.letter]))
@@ -218,7 +229,7 @@ class _Analyser:
     def crossover(
         self, work: str, attention: Powers, others: Powers, unknown: Unknown, assumed: Sequence[Assumption]
     ) -> Crossover:
-        """Compute the length from which attention costs at least as much as everything else."""
+        """Compute the length from which attention costs at least as much as all other parts (``others``)."""
         powers = difference(attention, others)
         values = {power: self.values.of(self.writer.plain(poly)) for power, poly in powers.items()}
         known = {power: value for power, value in values.items() if value is not None}
@@ -228,7 +239,10 @@ class _Analyser:
     # all lengths
 
     def orders(self, items: str) -> Iterator[Orders]:
-        """The work of one item by power of its tokens, all streams scaled alike; long sequences first."""
+        """Yield the forward work of one item by power of its tokens, with all its streams scaled alike.
+
+        Long sequences come first, then short ones if they differ.
+        """
         weights = self.weights(items)
         varying = frozenset(name for atom in weights for name in symbols(atom))
         for reach in (LONG, SHORT):
@@ -244,7 +258,7 @@ class _Analyser:
                 return
 
     def weights(self, items: str) -> dict[Formula, Fraction]:
-        """The exponent of each length of an item in powers of its tokens: 1, or 1/2 for each of two axes."""
+        """Map each length of an item to its power of the tokens: 1 for a sole axis, 1/2 for each of two axes."""
         found: dict[Formula, Fraction] = {}
         for stream in self.streams:
             if stream.items == items:
@@ -255,7 +269,7 @@ class _Analyser:
         return found
 
     def by_degree(self, items: str, weights: Mapping[Formula, Fraction], lengths: Lengths) -> dict[Fraction, dict[str, Poly]]:
-        """The forward work of one item: power of the tokens -> part -> terms.
+        """Map each power of the tokens to the forward work of one item that it contains: part -> polynomial.
 
         Raises:
             NotPolynomialError: the work is no polynomial of its lengths.
@@ -268,7 +282,7 @@ class _Analyser:
         return found
 
     def order(self, power: Fraction, parts: Mapping[str, Poly]) -> Order:
-        """Assemble the work that grows with one power of the tokens, and the share of each part."""
+        """Assemble the :class:`Order` of one power of the tokens; ``parts`` maps each part to its work."""
         names = frozenset([*self.lengths, *(product.letter for product in self.products)])
         shown = {part: self.ordered(poly, names) for part, poly in parts.items() if poly}
         work = self.ordered(reduce(Poly.__add__, parts.values()), names)

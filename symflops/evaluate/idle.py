@@ -11,7 +11,7 @@ from symflops.ir.program import Definition, Line, Program
 
 
 def without_idle(program: Program) -> Program:
-    """The program without unused moments, statistics and derived sizes."""
+    """Copy a program without moments, statistics and derived sizes that no formula of the program uses."""
     used = {place for form in forms(program) for place, _ in form}
     made = renumbered(program, {place: number for number, place in enumerate(sorted(used))})
     read = {name for moment in made.moments for name in symbols(moment.formula)}
@@ -20,7 +20,7 @@ def without_idle(program: Program) -> Program:
 
 
 def forms(program: Program) -> Iterator[Terms]:
-    """Iterate over all vectors over the moments in a program."""
+    """Iterate over all vectors in a program that have a coefficient per moment."""
     for case in program.cases:
         yield from (case.forward, case.backward, case.recomputed)
     for amount in program.amounts:
@@ -29,7 +29,7 @@ def forms(program: Program) -> Iterator[Terms]:
 
 
 def renumbered(program: Program, places: Mapping[int, int]) -> Program:
-    """Keep only the moments in ``places`` (old position -> new position) and renumber all vectors."""
+    """Copy a program with only the moments in ``places`` (old position -> new one), in all its vectors."""
 
     def moved(terms: Terms) -> Terms:
         return tuple((places[place], formula) for place, formula in terms)
@@ -54,7 +54,7 @@ def renumbered(program: Program, places: Mapping[int, int]) -> Program:
 
 
 def needed(program: Program) -> Iterator[Definition]:
-    """Iterate over the derived sizes that formulas use, last one first."""
+    """Iterate over the derived sizes that formulas of a program use, in reverse order of definition."""
     letters: set[str] = set()
 
     def noted(formula: Formula) -> Formula:

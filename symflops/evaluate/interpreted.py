@@ -62,7 +62,7 @@ class InterpretedEstimator:
         self._bind(stored, sizes_of(stored, config), regime, convention)
 
     def _bind(self, stored: Stored, sizes: dict[str, Any], regime: str, convention: str) -> None:
-        """Check the sizes and evaluate everything that depends on them alone."""
+        """Check the sizes, and evaluate everything that does not depend on a batch."""
         self.measured: Mapping[str, Any] = {}
         self.name, self.variant, self.regime, self.convention = stored.name, stored.variant, regime, convention
         self.unit = stored.of_convention("units", convention)
@@ -95,7 +95,7 @@ class InterpretedEstimator:
 
     @cached_property
     def _lines(self) -> list[Line]:
-        """The lines of work, with every formula of sizes evaluated."""
+        """The contractions that the convention counts, with every formula of sizes evaluated."""
         if self._unanswered:
             raise ConfigError(self._unanswered)
         stored, name = self.stored, self.convention
@@ -120,14 +120,14 @@ class InterpretedEstimator:
         return self.stored.program
 
     def _settled(self, position: int) -> Any:
-        """The value of a formula of sizes (cached)."""
+        """The value of the formula of sizes at a position (cached)."""
         if position not in self._values:
             self._values[position] = self._formulas.settled(position, self.sizes)
         return self._values[position]
 
     @cached_property
     def coefficients(self) -> dict[str, tuple[Any, ...]]:
-        """FLOPs per moment by kind: ``forward``, ``backward``, ``recomputed``, ``total`` (first two)."""
+        """FLOPs per unit of each moment: ``forward``, ``backward``, ``recomputed``, ``total`` (the first two)."""
         found = {kind: [0] * len(self.moment_sets) for kind in ("forward", "backward", "recomputed", "total")}
         for line in self._lines:
             counts = (line.forward, line.backward, line.recomputed, line.forward + line.backward)
@@ -141,27 +141,27 @@ class InterpretedEstimator:
             raise BatchError(f"moments of one batch as a whole are not sums over items ({', '.join(self.whole)})")
 
     def terms(self, *columns: Any) -> tuple[Any, ...]:
-        """The contribution of items to each moment, given a column of lengths (int or array) per axis."""
+        """The contribution of each item to each moment, given one column of lengths (int or array) per axis."""
         self._not_whole()
         return self._batches.terms(*columns)
 
     def rests(self, *columns: Any) -> tuple[Any, ...]:
-        """The remainders of the model's divisions of lengths; all must be 0."""
+        """The remainders of divisions of lengths in the model, all 0 if valid; arguments as for :meth:`terms`."""
         self._not_whole()
         return self._batches.rests(*columns)
 
     def inner_lengths(self, *columns: Any) -> tuple[tuple[str, Any], ...]:
-        """Lengths inside the model, which must be at least 1, as pairs of index set and column."""
+        """Pairs of index set and column, one per length inside the model; valid lengths are at least 1."""
         pairs = zip(self._batches.inner, self._batches.inner_terms(*columns), strict=True)
         return tuple((row["items"], left) for row, left in pairs)
 
     @property
     def taken(self) -> dict[str, int]:
-        """A valid length for each axis that the spec's conditions limit."""
+        """Map each axis that a condition of the spec limits to a valid length."""
         return lengths_taken(self.stored, self.sizes)
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Map each argument whose shape holds lengths to (stream or index set, layout, width)."""
+        """Map each argument with lengths to (stream or index set, layout, number of channels or None)."""
         return inputs_of(self.stored, self._settled)
 
     def moments(self, **batch: Any) -> Moments:
@@ -173,12 +173,12 @@ class InterpretedEstimator:
         return Moments(self._names, values, padded, self.whole, self.padded_sums)
 
     def _explained(self, error: FormError) -> BatchError:
-        """``error`` with an example of a batch that fits."""
+        """Copy of ``error`` with an example of a valid batch in its message."""
         example = example_of(self)
         return BatchError(f"{error}; e.g. {example}" if example else str(error))
 
     def notes(self, batch: Mapping[str, Any]) -> list[str]:
-        """Notes on an estimate of ``batch``: omitted work, failed expectations, exceptions, inexact records."""
+        """List what a user should know about an estimate of ``batch``, such as work that is not counted."""
         left_out = [name for name in self.implied if name not in batch]
         found = [f"the batch has no '{name}', which this config implies: its work is not counted" for name in left_out]
         found += [row["text"] for row in self.stored.document.get("expected", ()) if self._settled(row["formula"]) == 0]
@@ -215,12 +215,12 @@ class InterpretedEstimator:
         return costs["samples"]
 
     def _work(self, m: Moments) -> list[tuple[Any, Any]]:
-        """Pairs of each line and the FLOPs of one execution."""
+        """Pairs of a contraction and its FLOPs on the batch if it is computed once."""
         values = self._counted(m)
         return [(line, line.once(values)) for line in self._lines]
 
     def _counted(self, m: Moments) -> tuple[int, ...]:
-        """The moments that the convention counts: of padded or of real lengths.
+        """The values of moments that the convention counts: over padded or over real lengths.
 
         Raises:
             BatchError: the moments belong to another model.
@@ -257,7 +257,7 @@ class InterpretedEstimator:
 
     @cached_property
     def _total(self) -> tuple[Any, ...]:
-        """FLOPs per moment of both passes."""
+        """FLOPs of both passes per unit of each moment."""
         return self.coefficients["total"]
 
     def by_module(self, m: Moments) -> dict[str, Flops]:
@@ -270,12 +270,12 @@ class InterpretedEstimator:
         return {module: Flops(*(whole_total(value) for value in sums)) for module, sums in found.items()}
 
     def by_contraction(self, m: Moments) -> dict[tuple[str, str], Any]:
-        """FLOPs of both passes per contraction, by (module, name)."""
+        """Map each contraction, (module, name), to its FLOPs in both passes."""
         both = (((one.module, one.contraction), flops * (one.forward + one.backward)) for one, flops in self._work(m))
         return {contraction: whole_if_possible(flops) for contraction, flops in summed(both).items()}
 
     def running(self, m: Moments) -> dict[tuple[str, ...], int]:
-        """FLOPs of the forward pass by module call stack, outermost first."""
+        """Map each call stack of modules, outermost first, to the FLOPs of its forward pass."""
         found = summed((line.within, flops * line.forward) for line, flops in self._work(m))
         return {modules: whole_total(work) for modules, work in found.items()}
 
@@ -284,7 +284,7 @@ class InterpretedEstimator:
         return markdown_of(self)
 
     def tensors(self) -> dict[str, int]:
-        """Number of elements per parameter, summed over copies."""
+        """Map each parameter to its number of elements, summed over its copies in repeats."""
         return summed((name, self._settled(count)) for name, count in self.stored.tensors(self.regime))
 
     def __repr__(self) -> str:

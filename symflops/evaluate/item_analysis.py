@@ -31,7 +31,7 @@ ORDER = (LINEARS, EXPERTS, *(part for part in dict.fromkeys(PARTS.values()) if p
 
 
 def part_of(line: Line) -> str:
-    """Classify a line of work by its role: attention, experts, linears, ... (see ``ORDER``)."""
+    """Name the part of a model that a contraction belongs to, one of ``ORDER``, by its role."""
     if line.role == "linear" and "experts" in line.regions:
         return EXPERTS
     return PARTS.get(line.role, LINEARS)
@@ -43,11 +43,14 @@ PASSES = (FORWARD, BOTH)
 
 @dataclass(frozen=True, slots=True)
 class Crossover:
-    """The length from which attention costs at least as much as everything else, in one of ``PASSES``.
+    """The length from which attention costs at least as much as everything else.
 
-    ``kind`` is ``quotient``, ``root`` (the positive root of ``square z^2 + linear z + constant``), ``always`` or ``never``
-    (at each length), ``ratio`` (both grow alike, so no length decides), or ``open`` (no closed form).
-    ``value`` is the first whole length at the default sizes, if there is one.
+    Attributes:
+        work: ``forward``, or ``both`` for the forward and backward pass.
+        kind: the form of that length: ``quotient`` (``above / below``); ``root`` (the positive root of
+            ``square z^2 + linear z + constant``); ``always`` or ``never`` (the same at each length); ``ratio`` (both costs grow
+            alike, so that no length decides); ``open`` (no closed form).
+        value: the first such whole length at the default sizes; None if there is none or it cannot be computed.
     """
 
     work: str
@@ -62,11 +65,17 @@ class Crossover:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The forward FLOPs of one item by power of one length, for attention and for everything else.
+    """The forward FLOPs of one item as a polynomial in one length, for attention and for everything else.
 
-    ``marginal`` is the cost of one more token, forward and in both passes, with its value at the default sizes and typical
-    lengths. ``reach`` is ``long`` or ``short`` if a bound such as a window matters, else empty. The result holds only under
-    ``assumed``.
+    Attributes:
+        unknown: the length.
+        reach: ``long`` or ``short`` if the result is only for lengths above or below a bound such as a window, else empty.
+        assumed: the assumptions under which the result holds.
+        attention: pairs of power and coefficient.
+        others: pairs of power and coefficient for all work except attention.
+        crossovers: the lengths from which attention costs at least as much as everything else.
+        marginal: the cost of one more token, for the forward pass and for both passes: name of the passes, formula, and value
+            at the default sizes and typical lengths (None if unknown).
     """
 
     unknown: Unknown
@@ -80,7 +89,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Forward FLOPs of one part in one :class:`Order`, and their share at the default sizes."""
+    """Forward FLOPs of one part of the model in an :class:`Order`, and their share of the order's work."""
 
     part: str
     work: Formula
@@ -89,10 +98,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The work of one item that grows with one ``power`` of its tokens.
-
-    The least power dominates in short sequences, the greatest in long ones.
-    """
+    """The terms of the forward work of one item that are proportional to its tokens to the ``power``."""
 
     power: Fraction
     work: Formula
@@ -101,7 +107,10 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The orders of work, least power first; for ``short`` sequences (if they differ) only the least."""
+    """The forward work of one item by power of its tokens, least power first.
+
+    ``reach`` is ``long`` or ``short`` if long and short sequences differ, else empty. ``short`` has only the least power.
+    """
 
     reach: str
     assumed: tuple[Assumption, ...]
@@ -110,7 +119,7 @@ class Orders:
 
 @dataclass(frozen=True, slots=True)
 class ItemAnalysis:
-    """The analysis of the items of one index set."""
+    """The cost of one item of an index set: by power of each length, and by power of its tokens."""
 
     items: str
     growth: tuple[Growth, ...]
@@ -119,9 +128,12 @@ class ItemAnalysis:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """The analysis of one regime under one convention.
+    """The cost of one item of each index set, in one regime under one convention.
 
-    Values and shares are computed at ``lengths``. ``tokens`` lists the products of axes that have a letter in formulas.
+    Attributes:
+        items: one entry per index set.
+        lengths: the typical length of each axis, at which values and shares are computed.
+        tokens: the products of axes that formulas abbreviate by one letter.
     """
 
     regime: str
@@ -135,7 +147,15 @@ Powers = dict[int, Poly]
 
 
 def crossover(work: str, attention: Powers, others: Powers, writer: Writer, value: int | None) -> Crossover:
-    """Closed form of the crossover of attention and everything else in ``work``; ``value`` is copied."""
+    """Derive the closed form of the length from which attention costs at least as much as everything else.
+
+    Args:
+        work: the passes that the costs are of: ``forward`` or ``both``.
+        attention: the cost of attention, by power of the length.
+        others: all other costs, by power of the length.
+        writer: converts polynomials to formulas.
+        value: the length at the default sizes, stored in the result as given.
+    """
     powers = difference(attention, others)
     if len(powers) < 2:
         sign = sum(poly.sign for poly in powers.values())
@@ -155,7 +175,7 @@ def crossover(work: str, attention: Powers, others: Powers, writer: Writer, valu
 
 
 def difference(attention: Powers, others: Powers) -> Powers:
-    """Attention minus everything else, by power of the length, without zeros."""
+    """The cost of attention minus all other costs, by power of the length, without zero coefficients."""
     powers = {power: attention.get(power, Poly({})) - others.get(power, Poly({})) for power in {*attention, *others}}
     return {power: poly for power, poly in powers.items() if poly}
 
@@ -187,13 +207,13 @@ def first_from(powers: Mapping[int, Fraction], start: int = 1) -> int | None:
 
 
 def sides(cost: Mapping[str, Powers]) -> tuple[Powers, Powers]:
-    """Split a cost into (attention, everything else), each by power."""
+    """Split the cost of each part into (attention, sum of all other parts), each by power of the length."""
     others = merged(powers for part, powers in cost.items() if part != ATTENTION)
     return cost.get(ATTENTION, {}), others
 
 
 def merged(parts: Iterable[Powers]) -> Powers:
-    """Sum several costs by power, without zeros."""
+    """Add several costs by power of the length; zero coefficients are omitted."""
     found: Powers = {}
     for powers in parts:
         for power, poly in powers.items():
@@ -207,7 +227,7 @@ Change = tuple[tuple[Moment, Formula], ...]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Parameters and FLOPs of one step, or their differences."""
+    """Parameters of a model and FLOPs of one step, or the differences of these between two models."""
 
     parameters: int
     forward: int
@@ -219,16 +239,21 @@ class Figures:
         return self.forward + self.backward
 
     def less(self, other: Figures) -> Figures:
-        """The difference to other figures."""
+        """Subtract ``other`` from these figures."""
         return Figures(self.parameters - other.parameters, self.forward - other.forward, self.backward - other.backward)
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One cause of a cost difference between two models, with its figures and its forward formula.
+    """One cause of the difference in cost between two models.
 
-    ``kind`` is ``size`` (``changes`` lists field, value before and value after) or ``module`` (called ``name``; only the
-    model ``alone`` has it if that is not empty).
+    Attributes:
+        kind: ``size`` (config fields differ) or ``module`` (the cost of a module differs).
+        figures: the part of the difference that this cause explains.
+        terms: the formula of that part's forward FLOPs.
+        name: the module, if ``kind`` is ``module``.
+        alone: the name of the only model that has the module; empty if both have it.
+        changes: config field, value in the first model and value in the second, if ``kind`` is ``size``.
     """
 
     kind: str
@@ -240,14 +265,14 @@ class Cause:
 
     @property
     def words(self) -> str:
-        """Text that describes the cause."""
+        """The changed fields with their values, or the name of the module, as text."""
         told = (f"{key}: {before} -> {after}" for key, before, after in self.changes)
         return ", ".join(told) or (f"{self.name} of {self.alone} alone" if self.alone else self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """FLOPs of one step of a model (``own``) and of its baseline (``base``) at one length."""
+    """FLOPs of one step at one length: of the model (``own``) and of its baseline (``base``)."""
 
     length: int
     own: int
@@ -261,7 +286,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """A length from which the model costs ``less`` than its baseline, or otherwise at least as much."""
+    """A length from which the model costs less than its baseline, or, if not ``less``, at least as much."""
 
     length: int
     less: bool
@@ -269,10 +294,23 @@ class Crossing:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """Comparison of a model with its baseline on one item, as ``letter`` (all axes if ``square``) grows.
+    """Comparison of the cost of a model with that of its baseline, on one item whose length grows.
 
-    ``config`` and ``batch`` are the baseline's inputs, and ``lengths`` the lengths that grow along, as names with formulas
-    from the spec; ``along`` has the latter as formulas. The figures are computed at the length ``here``.
+    Attributes:
+        letter: the length that grows.
+        square: whether all axes of the item grow, and equally.
+        config: the baseline's config fields, each with a formula in the model's sizes.
+        batch: the baseline's streams, each with a formula in the model's lengths.
+        lengths: the model's lengths that depend on ``letter``, each with its formula as text.
+        along: the same lengths, each with its formula as a tree.
+        here: the length at which ``own``, ``base`` and ``causes`` are computed.
+        own: the figures of the model.
+        base: the figures of the baseline.
+        forward: the formula of the model's forward FLOPs minus the baseline's.
+        backward: the same for the backward pass.
+        causes: the changed config fields and modules that explain the difference.
+        points: the FLOPs of both at several lengths.
+        crossings: the lengths from which the model is cheaper, or stops being cheaper.
     """
 
     baseline: str

@@ -14,7 +14,16 @@ from symflops.ir.program import Program
 
 @dataclass(frozen=True)
 class Switched:
-    """Optional input, enabled by the config ``field`` if ``when`` holds: names in a batch, layout, axes."""
+    """An optional input of a diffusion model that a config field switches on.
+
+    Attributes:
+        stream: the stream whose lengths the input has.
+        field: the config field.
+        when: a formula of sizes that is not 0 if the input is on.
+        names: the names under which a trainer's batch may hold the input.
+        layout: the axes of the tensor, separated by spaces.
+        axes: the batch variables of the stream.
+    """
 
     stream: str
     field: str
@@ -26,9 +35,15 @@ class Switched:
 
 @dataclass(frozen=True)
 class LatentInputs:
-    """The latent input of a program: stream, layout, width, further inputs, and the sides of one patch.
+    """The latents that a diffusion model takes, as a trainer must know them to read their lengths.
 
-    ``units`` is empty if the work depends on more than the number of patches.
+    Attributes:
+        stream: the stream of the latents.
+        axes: the batch variables of the stream.
+        layout: the axes of the tensor, separated by spaces.
+        width: the number of channels as a formula of sizes; None if the program has none.
+        others: further inputs that a config field switches on.
+        units: the sides of one patch as formulas; empty if the work depends on more than the number of patches.
     """
 
     stream: str
@@ -56,7 +71,7 @@ def layout_of(info: InputInfo) -> str:
 
 
 def switched(program: Program, items: str) -> Iterator[Switched]:
-    """Find config-enabled optional inputs with their own lengths in the latents' index set."""
+    """Yield the optional inputs with lengths in the index set ``items`` that a config field switches on."""
     fields = {one.letter: one.keys[0] for one in program.fields}
     implied = {name for name, _ in implied_streams(program)}
     for stream in program.streams:
@@ -70,7 +85,7 @@ def switched(program: Program, items: str) -> Iterator[Switched]:
 
 
 def units_of(program: Program, axes: tuple[str, ...]) -> tuple[Formula, ...]:
-    """The sides of one patch if every moment depends only on the patch count, else an empty tuple."""
+    """The sides of one patch, one per axis; empty if a moment depends on more than the number of patches."""
     found: dict[str, Formula] = {}
     for formula in (*(one.formula for one in program.moments), *(one.formula for one in program.statistics)):
         powers = dict.fromkeys(axes, 0)

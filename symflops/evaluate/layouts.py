@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def batch_of(program: Program | Stored, arguments: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Reconstruct a batch from a model's ``arguments``: per stream with inputs, one entry per item.
+    """Reconstruct a batch (stream -> one entry per item) from a model's arguments, by name.
 
     Raises:
         BatchError: a shape does not fit its layout, or two inputs differ in a length.
@@ -43,7 +43,7 @@ def batch_of(program: Program | Stored, arguments: Mapping[str, Any]) -> dict[st
 
 
 def _items(program: Program | Stored, arguments: Mapping[str, Any], samples: int) -> dict[str, Items]:
-    """Measure the lengths of each item, per index set, from the given inputs."""
+    """Map each index set to its items, each a dict from axis to length, as measured on the arguments."""
     streams = {stream.name: stream for stream in program.streams}
     variables = {name for stream in program.streams for name in stream.variables}
     found: dict[str, Items] = {}
@@ -56,7 +56,7 @@ def _items(program: Program | Stored, arguments: Mapping[str, Any], samples: int
 
 
 def sets_of(program: Program | Stored) -> dict[str, tuple[tuple[str, tuple[str, ...], int], ...]]:
-    """Group the streams of a batch by index set, each as (name, axes, default length if omitted)."""
+    """Map each index set to its streams: (name, axes, length if a batch omits the stream, 0 for none)."""
     found: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {}
     for stream in program.streams:
         if stream.given:
@@ -65,9 +65,10 @@ def sets_of(program: Program | Stored) -> dict[str, tuple[tuple[str, tuple[str, 
 
 
 def implied_streams(program: Program | Stored) -> Iterator[tuple[str, list[Any]]]:
-    """Optional streams that cost nothing if a batch omits them, each with its inputs' conditions.
+    """Yield each stream whose work is not counted if a batch omits it, with conditions on the config.
 
-    A stream with a default length is excluded, unless it is the only stream of its index set.
+    The config implies the stream if one of the conditions (a formula or its position) is not 0, or is None. A stream with a
+    default length is excluded, unless it is the only stream of its index set.
     """
     for stream in program.streams:
         alone = not any(other.given for other in program.streams if other.items == stream.items and other is not stream)
@@ -76,9 +77,10 @@ def implied_streams(program: Program | Stored) -> Iterator[tuple[str, list[Any]]
 
 
 def inputs_of(program: Stored, value: Callable[[int], int]) -> dict[str, tuple[str, str, int | None]]:
-    """Map each argument whose shape holds lengths to (stream or index set, layout, evaluated width).
+    """Map each argument with lengths to (stream or index set, layout, number of channels or None).
 
-    A layout has one word per dimension, or is ``values:`` and the column names of an argument with one row per item.
+    ``value`` evaluates the formula at a position. A layout has one word per dimension, or is ``values:`` and the column names
+    of an argument with one row per item.
     """
     streams = {stream.name for stream in program.streams if stream.given}
     variables = {name for stream in program.streams for name in stream.variables}
@@ -106,7 +108,7 @@ def count_of(program: Program | Stored, arguments: Mapping[str, Any]) -> int:
 
 
 def shape_of(given: Any) -> tuple[int, ...]:
-    """The shape of a described argument, a tensor, an array or nested lists."""
+    """The shape of an argument: a description (see the module's docstring), a tensor, or nested lists."""
     if isinstance(given, dict):
         return lengths_of(given["shape"]) if "shape" in given else shape_of(given.get("value"))
     if getattr(given, "shape", None) is not None:
@@ -119,7 +121,7 @@ def shape_of(given: Any) -> tuple[int, ...]:
 
 
 def lengths_of(given: Any) -> tuple[int, ...]:
-    """Convert to a tuple of non-negative integers.
+    """Convert a sequence to a tuple of non-negative integers.
 
     Raises:
         BatchError: an entry is negative or no integer.
@@ -134,7 +136,7 @@ def lengths_of(given: Any) -> tuple[int, ...]:
 
 
 def measure(info: InputInfo | Input, layout: AnyLayout, given: Any, samples: int) -> Items:
-    """Measure the lengths of one argument, as one dict per item of its index set."""
+    """Measure the lengths of one argument: a dict from axis to length for each item of its index set."""
     axes = layout.axes
     if layout.values:
         given = given.get("value") if isinstance(given, dict) else given
@@ -151,14 +153,14 @@ def measure(info: InputInfo | Input, layout: AnyLayout, given: Any, samples: int
 
 
 def count_in(axes: Sequence[str], shape: Sequence[int], samples: int) -> int:
-    """Number of items in an argument: the size of axis ``b``, ``samples`` for blocks per sample, else 1."""
+    """Number of items in an argument: the size of axis ``b``, or ``samples`` for ``b*rows``, else 1."""
     if "b" in axes:
         return shape[axes.index("b")] if len(shape) > axes.index("b") else 1
     return samples if "b" in "".join(axes[:1]) else 1
 
 
 def dimensions(name: str, axes: Sequence[str], shape: Sequence[int], items: int) -> Iterator[tuple[str, int]]:
-    """Match a shape to a layout: pairs of axis name and length.
+    """Match the shape of an argument ``name`` to its layout, and yield pairs of axis and length.
 
     ``b*r`` holds ``r`` blocks per item; ``t=1`` defaults to 1; ``1*r`` is a second axis as long as ``r``.
     """
@@ -185,7 +187,11 @@ def dimensions(name: str, axes: Sequence[str], shape: Sequence[int], items: int)
 
 
 def merge(items: Items, measured: Items, name: str, variables: set[str]) -> None:
-    """Merge the lengths of another argument into each item, in place; batch variables must agree."""
+    """Merge the lengths measured on argument ``name`` into ``items``, in place.
+
+    Raises:
+        BatchError: the numbers of items, or two lengths for one of ``variables``, differ.
+    """
     if not items:
         items.extend(dict(item) for item in measured)
         return

@@ -18,12 +18,12 @@ LONG, SHORT = "long", "short"
 
 
 class NotPolynomialError(Exception):
-    """The function is not a polynomial under any assumption."""
+    """A formula of lengths cannot be expanded to a polynomial under any assumption."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A condition on a length; ``relation`` is ``multiple``, ``at_least``, ``at_most`` or ``equal``."""
+    """A condition: ``left`` is ``at_least``, ``at_most``, ``equal`` to or a ``multiple`` of ``right``."""
 
     relation: str
     left: Formula
@@ -32,10 +32,15 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The length that varies, called ``letter``, while all others are fixed.
+    """The one length that varies while all other lengths are fixed.
 
-    ``kind`` is ``axis`` (one variable), ``tokens`` (the product of ``axes``, a stream's axes inside the model) or ``equal``
-    (several streams of equal length).
+    Attributes:
+        items: the index set to whose items the length belongs.
+        kind: ``axis`` (one axis), ``tokens`` (all axes of a stream, multiplied) or ``equal`` (several streams of equal length).
+        streams: the streams with the length.
+        variables: their batch variables.
+        letter: the letter that stands for the length.
+        axes: if ``kind`` is ``tokens``, the factors of the product, such as ``h // 2``.
     """
 
     items: str
@@ -48,18 +53,18 @@ class Unknown:
 
 @dataclass(slots=True)
 class Lengths:
-    """Expands formulas of lengths to polynomials.
+    """Expands formulas of lengths to polynomials in one length, under recorded assumptions.
 
     Attributes:
-        varying: the letters that vary.
-        reach: whether sequences are ``long`` or ``short`` against bounds.
+        varying: the letters of the length that varies.
+        reach: whether the length is above (``long``) or below (``short``) all bounds, such as a window.
         writer: writes polynomials as formulas.
-        stands: formulas to substitute for letters.
+        stands: letter -> formula to substitute for it.
         assumed: the assumptions made so far.
-        bounded: whether a bound was met so far, so that ``reach`` affects the result.
+        bounded: whether a formula so far had a bound, so that ``reach`` affects the result.
         given: ``given`` brackets that equal 1, because a sequence longer than a bound implies that the bound exists.
-        products: products whose axes are kept as atoms.
-        known: cache of expanded atoms.
+        products: products of axes; each axis (such as ``h // 2``) is kept as one variable of polynomials.
+        known: cache: function or condition -> polynomial.
     """
 
     varying: frozenset[str]
@@ -73,15 +78,15 @@ class Lengths:
     known: dict[Formula, Poly] = field(default_factory=dict)
 
     def of(self, formula: Formula) -> Poly:
-        """Expand ``formula``.
+        """Expand a formula to a polynomial.
 
         Raises:
-            NotPolynomialError: it is not a polynomial of the varying letters.
+            NotPolynomialError: the formula is not a polynomial of the varying letters.
         """
         return expanded(formula, self.rule)
 
     def rule(self, formula: Formula) -> Poly | None:
-        """Expand an atom to a polynomial; None if it stays an atom."""
+        """Expand a letter, function or condition to a polynomial; None if it is a variable of the polynomial."""
         if self.axis(formula):
             return None
         if isinstance(formula, Sym):
@@ -93,7 +98,7 @@ class Lengths:
         return None
 
     def axis(self, formula: Formula) -> bool:
-        """Whether a formula is an axis of a product."""
+        """Whether a formula is one of the axes of ``products``."""
         return any(formula in product.axes for product in self.products)
 
     def touched(self, formula: Formula) -> bool:
@@ -105,11 +110,11 @@ class Lengths:
         return any(self.letters(atom) for monomial in poly.terms for atom, _ in monomial)
 
     def letters(self, atom: Formula) -> bool:
-        """Whether an atom contains a letter that varies."""
+        """Whether a formula contains a letter that varies."""
         return any(name in self.varying for name in symbols(atom))
 
     def settled(self, formula: Apply | Bracket | TallyOf) -> Poly:
-        """Expand a function, condition or tally to a polynomial."""
+        """Expand a function, a condition or a number of iterations to a polynomial."""
         if isinstance(formula, TallyOf):
             raise NotPolynomialError
         arguments = [self.of(argument) for argument in formula.arguments]
@@ -132,7 +137,7 @@ class Lengths:
         raise NotPolynomialError
 
     def parted(self, poly: Poly) -> tuple[Poly, Poly]:
-        """Split a sum into (varying part, fixed part)."""
+        """Split a sum into (terms that contain a varying letter, other terms)."""
         free = {chosen: factor for chosen, factor in poly.terms.items() if any(self.letters(atom) for atom, _ in chosen)}
         return Poly(free), Poly({chosen: factor for chosen, factor in poly.terms.items() if chosen not in free})
 
@@ -146,7 +151,7 @@ class Lengths:
         return left if function == "mod" else divided(free, below, self.writer) + left
 
     def of_constants(self, function: str, above: Poly, below: Poly) -> Poly:
-        """Rounded quotient or remainder of two fixed polynomials."""
+        """Rounded quotient or remainder of two polynomials without varying letters."""
         if not above:
             return Poly({})
         one, two = (poly.number for poly in (above, below))
@@ -157,7 +162,7 @@ class Lengths:
         return Poly.atom(Apply(function, (self.writer.plain(above), self.writer.plain(below))))
 
     def extreme(self, function: str, arguments: list[Poly]) -> Poly:
-        """Expand the minimum or maximum of one varying length and fixed bounds, according to ``reach``."""
+        """Replace the minimum or maximum of a varying length and fixed bounds by one of them, by ``reach``."""
         arguments = list(dict.fromkeys(arguments))
         free, fixed = [poly for poly in arguments if self.varies(poly)], [poly for poly in arguments if not self.varies(poly)]
         if len(free) > 1:
@@ -191,7 +196,7 @@ class Lengths:
         return inner if long == (found[0] > 0) else Poly({})
 
     def bracket(self, kind: str, arguments: list[Poly]) -> Poly:
-        """Decide a condition on a varying length by assumption: 1 or 0."""
+        """Replace a condition on a varying length by 1 or 0, and record this as an assumption."""
         if kind == "equal" and all(map(self.varies, arguments)):
             self.assume("equal", *arguments)
             return Poly.constant(1)
@@ -205,7 +210,7 @@ class Lengths:
         raise NotPolynomialError
 
     def assume(self, relation: str, left: Poly, right: Poly) -> None:
-        """Record an assumption without fractions (4 divides ``h``, not 2 ``h / 2``), unless it always holds."""
+        """Record an assumption unless it always holds; clears fractions (4 divides ``h``, not 2 ``h / 2``)."""
         if relation == "multiple" and len(left.terms) == 1:
             ((monomial, factor),) = left.terms.items()
             under = frozenset((atom, -exponent) for atom, exponent in monomial if exponent < 0)
@@ -217,7 +222,7 @@ class Lengths:
         self.assumed.setdefault(Assumption(relation, self.writer.plain(left), self.writer.plain(right)))
 
     def assumptions(self) -> tuple[Assumption, ...]:
-        """The recorded assumptions without those implied by others."""
+        """The recorded assumptions, without each that another recorded assumption implies."""
         return tuple(one for one in self.assumed if not any(other is not one and follows(one, other) for other in self.assumed))
 
 
@@ -238,7 +243,7 @@ def divided(above: Poly, below: Poly, writer: Writer) -> Poly:
 
 
 def holds(assumption: Assumption, left: Fraction, right: Fraction) -> bool:
-    """Whether an assumption holds for the values of its sides."""
+    """Whether an assumption holds if its sides have the values ``left`` and ``right``."""
     match assumption.relation:
         case "multiple":
             return bool(right) and (left / right).denominator == 1

@@ -69,7 +69,11 @@ def of_cu_seqlens(cu: Any, unpadded: Any = None, valid: int | None = None) -> Le
 
 
 def marked(lengths: Any, mark: Any, padded: Any = None) -> Lengths:
-    """Flatten arrays with one row per pack into lengths; on the host, drops fillers and equal padding."""
+    """Flatten ``lengths`` and ``padded``, arrays with one row per pack, into :class:`Lengths`.
+
+    ``mark`` is True for real lengths and False for fillers. On the host, fillers are dropped, and padded lengths that equal the
+    real ones.
+    """
     if mark is not None and not hasattr(mark, "unsqueeze"):
         lengths, padded, mark = lengths[mark], None if padded is None else padded[mark], None
     if not (padded is None or hasattr(padded, "unsqueeze") or (padded != lengths).any()):
@@ -260,7 +264,7 @@ def listed_lengths(entry: Lengths) -> Any:
 
 
 def entry_of(entry: Lengths) -> Any:
-    """Convert to an argument of ``moments``: real (and other padded) lengths; synchronises with a device."""
+    """Convert to an argument of ``Estimator.moments``, with lists; synchronises with a device."""
     if entry.padded is None:
         return listed_lengths(entry)
     return {"lengths": listed_lengths(entry), "padded": listed_lengths(Lengths(entry.padded, entry.count, None, entry.real))}

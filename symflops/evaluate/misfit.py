@@ -18,10 +18,12 @@ MOST_FIELDS = 40
 
 @contextmanager
 def about_config(spec: Spec, config: Any, derives: Callable[[Mapping[str, Any]], object]) -> Iterator[None]:
-    """Context manager that re-raises findings caused by the config alone as an error about the config.
+    """Context manager that turns an error in the spec into one about the config, if the config causes it.
+
+    ``derives`` raises an error for a config whose structure cannot be derived.
 
     Raises:
-        ConfigError: replaces a :class:`SpecError` located in the spec if ``derives`` accepts the config without its sizes.
+        ConfigError: replaces a :class:`SpecError` located in the spec, if ``derives`` accepts the config without its sizes.
     """
     try:
         yield
@@ -46,7 +48,7 @@ def misfit(spec: Spec, config: Mapping[str, Any], error: SpecError, derives: Cal
 
 
 def fits(derives: Callable[[Mapping[str, Any]], object], config: Mapping[str, Any]) -> bool:
-    """Whether a structure can be derived for a config."""
+    """Whether ``derives`` accepts a config: raises neither SpecError nor ConfigError."""
     try:
         derives(config)
     except (SpecError, ConfigError):
@@ -55,7 +57,7 @@ def fits(derives: Callable[[Mapping[str, Any]], object], config: Mapping[str, An
 
 
 def without(config: Mapping[str, Any], sizes: Sequence[Any]) -> dict[str, Any]:
-    """Copy of a config without the fields of ``sizes``."""
+    """Copy a config without the fields that set the sizes ``sizes``."""
     found = deepcopy(dict(config))
     for *outer, last in (key.split(".") for size in sizes for key in size.keys):
         inner = look_up(found, [".".join(outer)]) if outer else found

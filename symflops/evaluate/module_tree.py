@@ -17,7 +17,7 @@ WHOLE = "total"
 
 
 class Module:
-    """Node of the tree: a module's path and name, and the parameters and FLOPs of its subtree."""
+    """Node of a module tree: path and name of a module, and parameters and FLOPs of its subtree."""
 
     __slots__ = ("backward", "children", "forward", "name", "parameters", "path", "recomputed")
 
@@ -32,7 +32,7 @@ class Module:
         return self.forward + self.backward
 
     def add_up(self) -> None:
-        """Add the figures of all descendants to each node; call once, while nodes hold only their own."""
+        """Add the parameters and FLOPs of all descendants to each node; a second call would add them again."""
         for child in self.children.values():
             child.add_up()
             self.parameters += child.parameters
@@ -55,7 +55,7 @@ def tree_of(estimator: Any, m: Moments) -> Module:
 
 
 def largest(estimator: Any, m: Moments, most: int) -> Module:
-    """Root whose children are the ``most`` modules with the largest own FLOPs, descendants excluded."""
+    """Root whose children are the ``most`` modules with the largest FLOPs without their submodules."""
     root = _filled(estimator, m, lambda root, path: [root, root.child(path)])
     found = sorted((node for node in root.children.values() if node.total), key=lambda node: -node.total)
     root.children = {node.name: node for node in found[:most]}
@@ -77,7 +77,7 @@ def _filled(estimator: Any, m: Moments, nodes: Callable[[Module, str], list[Modu
 
 
 def node_at(root: Module, path: str) -> Module:
-    """The node at ``path``, created if missing; the index ``*`` of a repeat is part of the name before it."""
+    """The node at ``path`` below ``root``, created if missing; a ``*`` is joined to the name before it."""
     words: list[str] = []
     for word in path.split(".") if path else []:
         if word == "*" and words:
@@ -90,7 +90,7 @@ def node_at(root: Module, path: str) -> Module:
 
 
 def rows_of(node: Module, whole: int, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """Rows of a table, one per module in preorder; shares are relative to ``whole``."""
+    """Yield a dict of figures for each module in preorder; ``share`` is relative to ``whole`` FLOPs."""
     yield {
         "module": node.path or WHOLE,
         "name": node.name,

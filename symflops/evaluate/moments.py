@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Record:
-    """Base class that compares and hashes by its slots; avoids the import time of dataclasses."""
+    """Base class of records that are compared by their slots; dataclasses would take time to import."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -87,10 +87,10 @@ class Moments(_Record):
         return f"Moments({', '.join(f'{name}={value}' for name, value in self.as_dict().items())})"
 
     def named(self, names: tuple[str, ...], model: str) -> Moments:
-        """Select moments by name, in the order of ``names``.
+        """Select moments by name, in the order of ``names``; ``model`` is for the message.
 
         Raises:
-            BatchError: a name is missing.
+            BatchError: one of ``names`` is missing.
         """
         missing = [name for name in names if name not in self.names]
         if missing:
@@ -104,7 +104,10 @@ class Moments(_Record):
         return dict(zip(self.names, self.values, strict=True))
 
     def sums(self) -> dict[str, int]:
-        """Map names in closed forms to values: ``x`` for real lengths, ``x_padded`` for padded ones."""
+        """Map each moment, by its name in closed forms, to its value, over real and over padded lengths.
+
+        A moment ``x`` over padded lengths is named ``x_padded``.
+        """
         padded = zip(self.names, self.padded_values, strict=True)
         return {padded_name(name): value for name, value in padded if name not in self.always} | self.as_dict()
 
@@ -127,7 +130,7 @@ class Flops(_Record):
 
 
 def summed(parts: Iterable[tuple[K, Any]]) -> dict[K, Any]:
-    """Sum values by key."""
+    """Map each key to the sum of the values that are paired with it."""
     found: dict[K, Any] = {}
     for key, value in parts:
         found[key] = found.get(key, 0) + value
@@ -149,7 +152,7 @@ def whole_if_possible(value: Any) -> Any:
 
 
 def active_of(stored: Stored, regime: str, sizes: Mapping[str, Any]) -> int | None:
-    """Number of parameters that one token activates; of routed experts, only those it is routed to.
+    """The number of parameters used for one token: all but those of experts that it is not routed to.
 
     None if the program was stored in an older format without this figure.
     """
@@ -165,7 +168,7 @@ def per_token(total: int, tokens: int | None) -> int | None:
 def tokens_of(stored: Stored, regime: str, sizes: Mapping[str, Any], m: Moments) -> int | None:
     """Number of unpadded tokens of a batch: the queries of the model's first attention outside towers.
 
-    None if no stream varies with the batch, or if the convention does not count the moments needed.
+    None if the program has no tokens, or if ``m`` lacks a moment that the number depends on.
     """
     terms, values = stored.regimes[regime].get("tokens", ()), m.as_dict()
     names = [stored.moments[position]["name"] for position, _ in terms]
@@ -176,7 +179,13 @@ def tokens_of(stored: Stored, regime: str, sizes: Mapping[str, Any], m: Moments)
 
 
 def item_costs(batches: Batches, found: Columns, padded: bool, costs: Sequence[Any]) -> dict[str, Any]:
-    """Cost of each item per index set, given ``costs`` per moment: int lists, or arrays for arrays.
+    """Map each index set to the costs of its items: lists of ints, or arrays if the batch has arrays.
+
+    Args:
+        batches: the reader of the batch, with compiled formulas.
+        found: the lengths of the batch.
+        padded: whether costs are those of padded lengths.
+        costs: the cost per unit of each moment.
 
     Raises:
         BatchError: as :meth:`symflops.evaluate.batch_moments.Batches.moments`.
@@ -197,7 +206,7 @@ def item_costs(batches: Batches, found: Columns, padded: bool, costs: Sequence[A
 
 
 def costs_on(batches: Batches, columns: Sequence[Any], found: Columns, costs: Sequence[Any]) -> dict[str, Any]:
-    """Cost of each item per index set over one side (real or padded) of a batch."""
+    """Map each index set to the costs of its items for ``columns``, real or padded ones of ``found``."""
     if batches.inner or batches.conditions:
         batches.check(columns, found.padded)
     if any(hasattr(column, "dtype") or len(column) >= MANY for column in columns) and "numpy" in sys.modules:

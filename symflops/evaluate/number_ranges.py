@@ -11,7 +11,9 @@ NUMBER = re.compile(r"\d+")
 
 
 def merged_names(names: Sequence[str], alike: Sequence[Hashable] = ()) -> list[tuple[str, tuple[int, ...]]]:
-    """Merge names that differ only in numbers and are equal in ``alike``: (merged name, positions).
+    """Merge names that differ only in numbers, as (merged name, positions of the names in ``names``).
+
+    ``alike`` has one value per name; only names with equal values are merged.
 
     >>> merged_names(["a.0.x", "b", "a.1.x"])
     [('a.{0,1}.x', (0, 2)), ('b', (1,))]
@@ -33,7 +35,7 @@ def merged_names(names: Sequence[str], alike: Sequence[Hashable] = ()) -> list[t
 
 
 def _blocks(group: dict[tuple[int, ...], int]) -> list[dict[tuple[int, ...], int]]:
-    """Split a group into blocks that are full Cartesian products of numbers."""
+    """Split a group (numbers in a name -> position) into full Cartesian products of numbers."""
     columns = [set(column) for column in zip(*group, strict=True)]
     if prod(map(len, columns)) == len(group):
         return [group]
@@ -45,7 +47,7 @@ def _blocks(group: dict[tuple[int, ...], int]) -> list[dict[tuple[int, ...], int
 
 
 def _joined(blocks: list[dict[tuple[int, ...], int]], column: int) -> list[dict[tuple[int, ...], int]]:
-    """Merge blocks that differ only in the number at ``column``."""
+    """Merge parts of a group that differ only in the number at index ``column``."""
     found: dict[Hashable, dict[tuple[int, ...], int]] = {}
     for block in blocks:
         rest = frozenset(numbers[:column] + numbers[column + 1 :] for numbers in block)
@@ -54,7 +56,7 @@ def _joined(blocks: list[dict[tuple[int, ...], int]], column: int) -> list[dict[
 
 
 def _pattern(name: str, numbers: list[tuple[int, ...]]) -> str:
-    """Replace each number in a name by the set of its values."""
+    """Replace each number in a name by all values in its column of ``numbers``."""
     columns = iter([sorted(set(column)) for column in zip(*numbers, strict=True)])
     return NUMBER.sub(lambda _: _numbers(next(columns)), name)
 
@@ -73,7 +75,9 @@ FEWEST = 4
 
 
 def blocks(paths: Sequence[str]) -> list[tuple[str, str]]:
-    """Split paths into (block, name); a block is a repeat or the longest prefix of ``FEWEST`` paths.
+    """Split each path into (block, rest of the path).
+
+    A block is a repeat, or the longest prefix with a number at its end that at least ``FEWEST`` paths share.
 
     >>> blocks(["layers.*.mlp.up", "down.0.conv", "down.0.norm.{a,b}", *(f"down.0.attn.1.{name}" for name in "qkvo")])[1:4]
     [('down.0', 'conv'), ('down.0', 'norm.{a,b}'), ('down.0.attn.1', 'q')]
@@ -98,7 +102,9 @@ Folded = list[tuple[str, tuple[int, ...]]]
 
 
 def shared(found: Folded, alike: Sequence[Hashable]) -> Folded:
-    """Merge the names of :func:`merged_names` that differ in one word and are equal in ``alike``.
+    """Merge names of :func:`merged_names` further, if they differ in one word between dots.
+
+    ``alike`` has one value per original name; only names with equal values are merged.
 
     >>> shared([("a.q.bias", (0,)), ("a.k.bias", (1,)), ("b", (2,))], "xxx")
     [('a.{q,k}.bias', (0, 1)), ('b', (2,))]
@@ -117,7 +123,7 @@ def shared(found: Folded, alike: Sequence[Hashable]) -> Folded:
 
 
 def _merged(group: Folded, back: int) -> tuple[str, tuple[int, ...]]:
-    """Merge names that differ in word ``-back`` into one, with all positions."""
+    """Merge names that differ only in the word ``back`` from the end: (merged name, all positions)."""
     if len(group) == 1:
         return group[0]
     words = group[0][0].split(".")

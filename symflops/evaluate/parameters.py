@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 
 
 def instances_of(program: Program | Mapping[str, Any] | Stored, sizes: Mapping[str, Any]) -> dict[str, Shape]:
-    """List every parameter for these sizes, without adapters: name with numeric indices -> shape."""
+    """Map every parameter, adapters excluded, to its shape at ``sizes``; names have numeric indices."""
     stored = program if isinstance(program, Stored) else stored_of(program)
     rows = [stored.document["all_tensors"][position] for position in stored.document["tensors"]]
     found: dict[str, Shape] = {}
@@ -26,7 +26,7 @@ def instances_of(program: Program | Mapping[str, Any] | Stored, sizes: Mapping[s
 
 
 def trained_of(stored: Stored, regime: str, sizes: Mapping[str, Any]) -> dict[str, tuple[Shape, bool]]:
-    """List every parameter under a regime, adapters included: name -> (shape, whether it trains)."""
+    """Map every parameter under a regime, adapters included, to (shape, whether it is trained)."""
     chosen = stored.regimes[regime]
     trains = chosen.get("trains") or [True] * len(chosen["tensors"])
     found: dict[str, tuple[Shape, bool]] = {}
@@ -37,7 +37,7 @@ def trained_of(stored: Stored, regime: str, sizes: Mapping[str, Any]) -> dict[st
 
 
 def copies(stored: Stored, row: Sequence[Any], sizes: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
-    """Expand one row of the parameter table into its copies: name and shape."""
+    """Expand a row of the stored parameter table: yield (name, shape) for each copy in a repeat."""
     name, position, *own = row
     template, ranges = (own[0].get("template", [name]), own[0].get("ranges", [])) if own else ([name], [])
     shared, value = stored.document["shapes"][position], stored.formulas.settled
@@ -53,7 +53,10 @@ def copies(stored: Stored, row: Sequence[Any], sizes: Mapping[str, Any]) -> Iter
 def _indices(
     stored: Stored, runs: Sequence[tuple[str, list[Sequence[Any]]]], names: Mapping[str, Any]
 ) -> Iterator[Mapping[str, Any]]:
-    """Extend ``names`` by every combination of indices, outermost first, over the parameter's runs."""
+    """Yield ``names``, the values of letters, extended by each combination of loop indices.
+
+    ``runs`` lists each index, outermost first, with the ranges that it runs over: first value, end value and condition.
+    """
     if not runs:
         yield names
         return
@@ -69,9 +72,13 @@ def _indices(
 def parameter_differences(
     expected: Mapping[str, Shape], instances: Mapping[str, Shape], aliases: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Compare derived with real parameters: ``missing``, ``extra``, ``wrong`` (name, real and own shape).
+    """Compare derived parameters (``instances``) with real ones (``expected``), by name.
 
-    ``aliases`` maps every name of a real parameter to its first one. A second name of a claimed parameter is extra.
+    ``aliases`` maps each name of a real parameter to the first of its names.
+
+    Returns:
+        ``missing``: (name, shape) of real parameters that are not derived. ``extra``: (name, shape) of derived ones that are
+        not real, or that name a real parameter a second time. ``wrong``: (name, real shape, derived shape) where these differ.
     """
     derived: dict[str, Shape] = {}
     twice = []

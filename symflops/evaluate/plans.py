@@ -28,16 +28,18 @@ Parts = list[tuple[int, tuple[Column, ...]]]
 
 
 class TooWide(ValueError):  # noqa: N818 - no error of a user
-    """64 bits may not hold a value."""
+    """A value of a plan could overflow 64 bits."""
 
 
 class Plan:
-    """Operations over one block; each reads two slots and writes one.
+    """List of numpy operations to run on each block of items.
+
+    Each operation reads two slots and writes one. A slot is an entry of a list of columns and numbers, known by its index.
 
     Args:
-        inputs: the number of columns of lengths, which are the first slots; the next slot is the caller's ``out``.
+        inputs: the number of columns of lengths, which have the first slots; the next slot is for the caller's results.
         block: the number of items per block.
-        narrow: whether to use 32-bit columns where they suffice.
+        narrow: whether columns have 32 bits where these suffice.
     """
 
     def __init__(self, inputs: int, block: int, narrow: bool) -> None:
@@ -49,17 +51,21 @@ class Plan:
         self.rests: list[int] = []
 
     def new(self, content: Any) -> int:
-        """Append a slot; returns its index."""
+        """Append a slot and return its index; ``content`` is a number, a type of column, or (value, type)."""
         self.slots.append(content)
         return len(self.slots) - 1
 
     def step(self, function: Callable[..., Any], one: int, two: int, out: int) -> int:
-        """Append an operation; returns the slot that it writes."""
+        """Append an operation on the slots ``one`` and ``two``, and return ``out``, the slot of the result."""
         self.steps.append((function, one, two, out))
         return out
 
     def kind(self, column: Column) -> Any:
-        """The numpy type of a column, from its bound: int32 or int64 (cached); raises :class:`TooWide`."""
+        """The numpy type that a column needs by its bound, int32 or int64 (cached).
+
+        Raises:
+            TooWide: an entry could overflow 64 bits.
+        """
         if column.place not in self.kinds:
             sides = column.operands if column.function else ()
             most = max([column.bound, *(abs(side) for side in sides if type(side) is int)])
@@ -70,7 +76,7 @@ class Plan:
         return self.kinds[column.place]
 
     def column(self, column: Column, kind: Any = None) -> int:
-        """The slot of a column in its own type or converted to ``kind`` (cached)."""
+        """The slot of a column, which is converted to the type ``kind`` if given (cached)."""
         own = self.kind(column)
         kind = kind or own
         key = column.place, kind
@@ -91,7 +97,7 @@ class Plan:
         return self.step(column.function, sides[0], sides[1], self.new(kind))
 
     def started(self, count: int, memory: Array) -> list[Any]:
-        """Allocate the slots for blocks of at most ``count`` items as views of ``memory``."""
+        """List the contents of all slots, with columns of ``count`` items allocated as views of ``memory``."""
         slots, first = list(self.slots), 0
         for place, one in enumerate(self.slots):
             if type(one) in (type, tuple):
@@ -103,7 +109,15 @@ class Plan:
         return slots
 
     def blocks(self, columns: Sequence[Array], out: Array | None = None) -> Iterator[list[Any]]:
-        """Run the operations block by block, yielding the slots; a remainder raises ValueError."""
+        """Run the operations block by block, and yield the contents of all slots after each block.
+
+        Args:
+            columns: one column of lengths per input.
+            out: an array for the results of all items, if an operation writes the caller's slot.
+
+        Raises:
+            ValueError: a division of a length leaves a remainder.
+        """
         count = len(columns[0])
         needed = self.block * 8 * len(self.slots)
         memory = MEMORY.pop() if MEMORY else np.empty(needed, np.uint8)
@@ -126,7 +140,7 @@ class Plan:
 
 
 def _of(inputs: Sequence[int | None], rests: Terms, block: int, narrow: bool) -> tuple[Plan, list[Any]]:
-    """Create a plan that checks remainders, and the symbolic columns of lengths.
+    """Create a plan that checks remainders; returns it with symbolic columns of lengths (0 for no bits).
 
     Raises:
         ValueError: the divisions of sizes leave a remainder.
@@ -142,11 +156,11 @@ def _of(inputs: Sequence[int | None], rests: Terms, block: int, narrow: bool) ->
 
 
 class Sums:
-    """Compiled plan that sums terms over the items of one index set.
+    """Compiled plan that sums each term, a function of lengths, over the items of one index set.
 
     Args:
-        mine: per term, whether it belongs to this index set.
-        bits: the bit length per column, or None for a column of another index set.
+        mine: for each term, whether it is a sum over this index set.
+        bits: for each column, the bit length of its maximum; None for a column of another index set.
 
     Raises:
         TooWide: a value could overflow 64 bits.
@@ -157,7 +171,7 @@ class Sums:
         self.found = [self._reduced(term) if own else None for term, own in zip(terms(*columns), mine, strict=True)]
 
     def _reduced(self, term: Any) -> tuple[int, Callable[..., int], int, int]:
-        """Compile the sum of a term: a number, times a reduction function of two slots."""
+        """Compile the sum of a term to (number, function, slot, slot): number times function of two slots."""
         if not isinstance(term, Monomial) or not term.factors:
             return (term.number if isinstance(term, Monomial) else int(term)), _counted, 0, 0
         plan, made = self.plan, term.made
@@ -173,7 +187,7 @@ class Sums:
         return term.number, _sum if most < LIMIT else _wide_sum, slot, 0
 
     def of(self, columns: Sequence[Array]) -> list[int]:
-        """Compute the sums; 0 for terms of other index sets.
+        """Compute the sum of each term, 0 for terms of other index sets.
 
         Raises:
             ValueError: a division of a length leaves a remainder.
@@ -190,7 +204,7 @@ class Prices:
     """Compiled plan that computes the cost of each item of one index set.
 
     Args:
-        costs: the cost per term, 0 for terms of other index sets.
+        costs: for each term, its cost per unit, 0 for terms of other index sets.
         bits: as for :class:`Sums`.
 
     Raises:
@@ -226,7 +240,7 @@ class Prices:
         return out.view(Costs) if self.most * len(out) >= LIMIT else out
 
     def _horner(self, parts: Parts, constant: int, out: int) -> None:
-        """Compile a constant plus weighted products to slot ``out``, factoring by Horner's scheme."""
+        """Compile ``constant`` plus the sum of ``parts`` (number, columns) by Horner's scheme to slot ``out``."""
         plan = self.plan
         if not parts:
             plan.step(_fill, plan.new(constant), 0, out)

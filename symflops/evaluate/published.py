@@ -27,7 +27,7 @@ LONGEST = 2**10_000
 
 
 class Waiting(Moments):
-    """Unevaluated moments: batches kept until an estimator supplies the sizes they depend on."""
+    """Moments that depend on sizes: holds the batches until an estimator with sizes evaluates them."""
 
     __slots__ = ("batches",)
 
@@ -89,7 +89,7 @@ class ModelEstimator(InterpretedEstimator):
 
 
 def publish(module: ModuleType, formulas: ModuleType, document: Mapping[str, Any]) -> None:
-    """Set the public names of a generated module from its formulas and its stored program."""
+    """Set the public names of ``module`` from the generated file ``formulas`` and the stored program."""
     stored = Stored(document)
     streams = [(stream.name, stream.optional) for stream in stored.streams if stream.given]
     places = stored.places(stored.conventions[0])
@@ -107,7 +107,7 @@ def publish(module: ModuleType, formulas: ModuleType, document: Mapping[str, Any
 
 
 def sizes_class(name: str, formulas: ModuleType, stored: Stored) -> Any:
-    """Create the module's ``Sizes`` class, which also reads configs."""
+    """Create the ``Sizes`` class of the generated module ``name``, which also reads configs."""
     fields = {row["letter"]: row["attribute"] for row in stored.document["fields"]}
     base: Any = formulas.Sizes
 
@@ -141,7 +141,7 @@ def sizes_class(name: str, formulas: ModuleType, stored: Stored) -> Any:
 
 
 def stored_config(stored: Stored, config: Any) -> dict[str, Any]:
-    """Check the class of a config and read its sizes, by letter."""
+    """Check the class of a config, and map each letter to the value of its size."""
     found = as_json(config)
     if not isinstance(found, dict):
         raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
@@ -150,7 +150,7 @@ def stored_config(stored: Stored, config: Any) -> dict[str, Any]:
 
 
 def moments_class(name: str, stored: Stored, names: tuple[str, ...]) -> Any:
-    """Create the module's ``Moments`` class, whose constructor takes moments by name."""
+    """Create the ``Moments`` class of the generated module ``name``; ``names`` are its moments."""
     always = tuple(row["name"] for row in stored.moments if row.get("side") and row["name"] in names)
     whole = tuple(one for one in stored.whole if one in names)
 
@@ -171,7 +171,15 @@ def moments_class(name: str, stored: Stored, names: tuple[str, ...]) -> Any:
 
 
 def reader(name: str, stored: Stored, places: list[int]) -> Callable[..., Moments]:
-    """Create the module's ``moments`` function; it returns :class:`Waiting` if moments depend on sizes."""
+    """Create the ``moments`` function of a generated module, which computes the moments of a batch.
+
+    The function returns :class:`Waiting` if the moments depend on sizes.
+
+    Args:
+        name: the name of the module.
+        stored: the program of the module.
+        places: the positions of the moments to compute.
+    """
     batches: list[Batches] = []
     names = tuple(stored.moments[place]["name"] for place in places)
 
@@ -194,13 +202,13 @@ def reader(name: str, stored: Stored, places: list[int]) -> Callable[..., Moment
 
 
 def parameters(stored: Stored) -> list[Parameter]:
-    """The streams of a program as keyword-only parameters; optional ones default to None."""
+    """The streams of a program as keyword-only parameters; the default of an optional one is None."""
     kind, streams = Parameter.KEYWORD_ONLY, [stream for stream in stored.streams if stream.given]
     return [Parameter(one.name, kind, **({"default": None} if one.optional else {})) for one in streams]
 
 
 def estimator_class(name: str, stored: Stored) -> Any:
-    """Create the module's ``Estimator`` class, whose methods have the streams in their signatures."""
+    """Create the ``Estimator`` class of the generated module ``name``; its methods take streams by name."""
     members: dict[str, Any] = {"document": stored.document, "__doc__": ModelEstimator.__doc__}
     for word in ("moments", "per_item"):
         given = getattr(InterpretedEstimator, word)
@@ -214,6 +222,6 @@ def estimator_class(name: str, stored: Stored) -> Any:
 
 
 def of_module(thing: Any, name: str) -> Any:
-    """Set the module and qualified name of a class or function."""
+    """Set the module and qualified name of a class or function, and return it."""
     thing.__module__, thing.__qualname__ = name, thing.__name__
     return thing

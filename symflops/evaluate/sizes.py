@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def default(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any]) -> Any:
-    """Evaluate the default of a size that the config lacks."""
+    """Evaluate the default of a size that the config omits; ``known`` has the values of earlier sizes."""
     return _value_of(field, field["default"], program, known)
 
 
 def of_null(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any]) -> Any:
-    """Evaluate a size that is null in the config.
+    """Evaluate a size that is null in the config; ``known`` has the values of earlier sizes.
 
-    If the program has no ``reading`` of the class, null means the default. If it has, a null flag is False, and a null number
-    without a meaning in the spec becomes a :class:`MissingSize`.
+    The spec may give null a meaning. Otherwise, if the program has no ``reading`` (facts about how the class reads configs),
+    null means the default. With a ``reading``, a null flag is False, and a null number becomes a :class:`MissingSize`.
     """
     if "null" in field:
         return _value_of(field, field["null"], program, known)
@@ -40,10 +40,10 @@ def of_null(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any])
 
 
 class MissingSize:
-    """Placeholder for a missing size; any arithmetic on it raises ConfigError.
+    """Placeholder for the value of a missing size; any arithmetic on the placeholder raises ConfigError.
 
-    It lets parameters that do not depend on the size be counted. A class may be built with null where a number is needed, for
-    example the number of experts per token, and fail only when it runs.
+    With it, parameters that do not depend on the size can be counted. For example, a class may be built with null as the number
+    of experts per token, and fail only when it runs.
     """
 
     def __init__(self, told: str) -> None:
@@ -59,7 +59,7 @@ class MissingSize:
 
 
 def unanswered(program: Stored, config: Mapping[str, Any], sizes: Mapping[str, Any]) -> str:
-    """Why a config has parameters but no FLOPs: a missing size, or a class that cannot run; else empty."""
+    """Explain why a config has no FLOPs (a size is missing, or its class cannot run); empty if it has."""
     told = next((value.told for value in sizes.values() if type(value) is MissingSize), "")
     return told or failure(program.document, as_read(program.document, config))
 
@@ -73,7 +73,7 @@ def _value_of(field: Mapping[str, Any], given: Any, program: Stored, known: Mapp
 
 
 def _said(program: Stored, formula: int, known: Mapping[str, Any]) -> Any:
-    """Evaluate a formula; if that fails and a size is missing, return a :class:`MissingSize`."""
+    """Evaluate the formula at a position; a :class:`MissingSize` if this fails and a size is missing."""
     try:
         return program.formulas.settled(formula, known)
     except ConfigError as error:
@@ -83,7 +83,7 @@ def _said(program: Stored, formula: int, known: Mapping[str, Any]) -> Any:
 
 
 def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the value of every letter of ``program`` from a config, derived ones included.
+    """Map each letter of ``program``, derived sizes included, to its value for a config.
 
     A nullable size that is null is None. A null size without a meaning in the spec is a :class:`MissingSize`. Use
     :func:`check_fit` with the program of the config's structure to check that sizes fit each other.
@@ -105,7 +105,7 @@ def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def defined(program: Stored, known: dict[str, Any]) -> dict[str, Any]:
-    """Add the derived sizes to ``known``, in place, and return it."""
+    """Add the values of derived sizes to ``known`` (letter -> value), in place, and return ``known``."""
     for row in program.document["definitions"]:
         known[row["letter"]] = _said(program, row["formula"], known)
     return known
@@ -123,7 +123,10 @@ def check_fit(program: Stored, sizes: Mapping[str, Any]) -> None:
 
 
 def holds(program: Stored, formula: int, sizes: Mapping[str, Any]) -> bool:
-    """Whether a requirement evaluates to 0; True if it reads a missing list entry or a missing size."""
+    """Whether a requirement, the formula at a position, is met: whether its value is 0.
+
+    True if it depends on a missing list entry or a missing size; False if it has no value for another reason.
+    """
     try:
         return bool(program.formulas.value(formula, sizes) == 0)
     except (LookupError, ConfigError):

@@ -54,7 +54,7 @@ def specialise(program: Program, values: Mapping[str, Any], numbers: Collection[
 
 
 def _counted(program: Program, fields: Mapping[str, Field], given: Mapping[str, Any]) -> set[str]:
-    """Letters of known layer counts inside tallies or functions, to be replaced by their values."""
+    """The letters of known layer counts that occur in numbers of iterations or in functions."""
     found: set[str] = set()
 
     def noted(formula: Formula) -> Formula:
@@ -69,7 +69,7 @@ def _counted(program: Program, fields: Mapping[str, Field], given: Mapping[str, 
 
 
 def _writer(program: Program) -> Writer:
-    """Create a writer whose letter order is: iteration counts, derived sizes, sizes, lengths."""
+    """Create a writer with the letters in order: iteration counts, derived sizes, sizes, lengths."""
     lines = [line for regime in program.regimes for line in regime.lines]
     counted = {id(line.forward): line.forward for line in lines}.values()
     letters = [name for formula in counted for name in symbols(formula)]
@@ -88,7 +88,7 @@ class _Specialised:
         self.places = [self.placed(self.folding.rewritten(moment)) for moment in program.moments]
 
     def placed(self, moment: Moment) -> tuple[int, Formula]:
-        """Add a folded moment: its new position and the factor in front; the factor is 0 if it vanishes."""
+        """Add a folded moment to the new ones, as (its position, constant factor); the factor of a zero is 0."""
         poly = expanded(moment.formula)
         if not poly:
             return 0, ZERO
@@ -108,7 +108,7 @@ class _Specialised:
         return len(self.moments) - 1, factor
 
     def terms(self, terms: Terms) -> Terms:
-        """Fold a vector over the moments and move it to their new positions, without zeros."""
+        """Fold coefficients by moment position, and move them to the new positions; zeros are dropped."""
         found: dict[int, list[Formula]] = {}
         for position, formula in terms:
             place, factor = self.places[position]
@@ -135,7 +135,7 @@ class _Specialised:
         return without_idle(made)
 
     def field(self, field: Field) -> Field:
-        """Set the known value of a size as its default."""
+        """Copy the field of a size with the known value as its default; unchanged if it is unknown."""
         if field.letter not in self.given:
             return field
         value = self.given[field.letter]
@@ -173,7 +173,7 @@ class _Specialised:
         )  # fmt: skip
 
     def lines(self, lines: Iterable[Line]) -> tuple[Line, ...]:
-        """Fold lines of work, and drop those without work."""
+        """Fold the formulas of contractions, and drop contractions that never run."""
         found = []
         for line in lines:
             made: Line = self.folding.rewritten(replace(line, amount=NOTHING))
@@ -184,7 +184,7 @@ class _Specialised:
         return tuple(found)
 
     def amount(self, amount: Amount) -> Amount:
-        """Fold an amount, the vectors that a contraction runs over (cached)."""
+        """Fold an amount: the useful and executed extent of a contraction, by moment (cached)."""
         if amount not in self.amounts:
             self.amounts[amount] = replace(amount, useful=self.terms(amount.useful), executed=self.terms(amount.executed))
         return self.amounts[amount]

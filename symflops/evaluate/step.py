@@ -26,7 +26,14 @@ EVERY = 2
 
 
 class Step:
-    """Evaluates closed forms at some sizes on a batch; ``case`` (default: the first) selects the regime.
+    """Evaluates closed forms as exact integers, at given sizes on a given batch.
+
+    Args:
+        program: the program with the closed forms.
+        sizes: the value of each size, by letter.
+        batch: one entry per item, by stream.
+        case: the regime and convention; by default the first of each in the program.
+        stored: the program in the interpreter's form, if already converted.
 
     Raises:
         SymflopsError: the model does not accept the batch.
@@ -48,40 +55,40 @@ class Step:
 
     @property
     def total(self) -> int:
-        """The work of the forward and backward pass."""
+        """The work of the forward and backward pass, in the convention's unit."""
         return int(self.value(self.case, (*self.case.forward, *self.case.backward)))
 
     @property
     def tokens(self) -> int:
-        """The number of tokens of the batch; 0 if the program does not define it."""
+        """The number of tokens of the batch; 0 if the program does not define tokens."""
         parts = self.program.regime(self.case.regime).tokens
         return sum(int(evaluate(part, self.sizes)) * self.real[place] for place, part in parts)
 
     def value(self, case: Case, terms: Iterable[tuple[int, Formula]]) -> Any:
-        """Evaluate a closed form under the convention of ``case``."""
+        """Evaluate a closed form, coefficients by moment position, under the convention of ``case``."""
         moments = self.moments(case.convention)
         return sum(evaluate(formula, self.sizes) * moments[place] for place, formula in terms)
 
     def moments(self, convention: str) -> tuple[int, ...]:
-        """The moments that a convention counts: over padded or real lengths."""
+        """The moments of the batch, over padded or real lengths, as the convention counts them."""
         return self.padded if self.program.row(convention).lengths == PADDED else self.real
 
     def at(self, sizes: Mapping[str, Any] | None = None, batch: Mapping[str, Any] | None = None) -> Step:
-        """Copy of the step with other sizes or another batch."""
+        """Copy the step with other sizes or another batch; None keeps the present one."""
         batch = self.batch if batch is None else batch
         found = Step(self.program, self.sizes if sizes is None else sizes, batch, self.case, self.stored)
         found._parts = self._parts if sizes is None else {}
         return found
 
     def parts(self) -> dict[str, int]:
-        """The work of each part in both passes; the parts sum to the total."""
+        """Map each part of the model to its work in both passes; the values sum to ``total``."""
         if not self._parts:
             self._parts |= self._by_moment()
         moments = self.moments(self.case.convention)
         return {part: int(sum(each * moments[at] for at, each in some.items())) for part, some in self._parts.items()}
 
     def _by_moment(self) -> dict[str, dict[int, Any]]:
-        """Coefficients of each part in both passes: part -> moment position -> work per unit."""
+        """Map each part of the model to its coefficients in both passes: moment position -> coefficient."""
         rules, share = self.program.row(self.case.convention), Fraction(1, self.program.row(self.case.convention).shares)
         found: dict[str, dict[int, Any]] = {part: {} for part in ORDER}
         for line in self.program.regime(self.case.regime).under(rules.name):
@@ -96,7 +103,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Sweep over the lengths of one stream of a batch; with several axes, the last two grow."""
+    """Batches that differ in the length of all items of one stream; with several axes, the last two grow.
+
+    Attributes:
+        batch: one entry per item, by stream.
+        stream: the stream whose lengths grow.
+        entry: the first item of that stream in ``batch``: an int, or a list with one length per axis.
+        every: the step between exponents of the lengths, which are powers of 2.
+    """
 
     batch: Mapping[str, Any]
     stream: str
@@ -105,30 +119,33 @@ class Sweep:
 
     @property
     def sides(self) -> list[int]:
-        """The lengths of the growing axes, powers of 2 in increasing order."""
+        """The lengths in the sweep, powers of 2 in increasing order."""
         powers = range(7, 18, self.every) if isinstance(self.entry, int) else range(3, 10, self.every)
         return [2**power for power in powers]
 
     def grown(self, side: int) -> Any:
-        """The entry of an item at the length ``side``."""
+        """The batch entry of an item whose growing axes have the length ``side``."""
         return side if isinstance(self.entry, int) else [*self.entry[:-2], *[side] * min(2, len(self.entry))]
 
     @property
     def label(self) -> str:
-        """The label of the horizontal axis."""
+        """The label of the horizontal axis of a plot over the sweep."""
         what = "tokens" if isinstance(self.entry, int) else "positions"
         return f"{what} of {self.stream} in an item"
 
     def tokens(self, side: int) -> int:
-        """The number of tokens of an item at the length ``side``."""
+        """The number of tokens of an item whose growing axes have the length ``side``."""
         return side if isinstance(self.entry, int) else prod(self.grown(side))
 
     def at(self, side: int) -> dict[str, Any]:
-        """The batch at the length ``side``."""
+        """The batch in which every item of the stream has the length ``side``."""
         return {**self.batch, self.stream: [self.grown(side)] * len(self.batch[self.stream])}
 
     def first(self, holds: Callable[[dict[str, Any]], bool]) -> int | None:
-        """Bisect for the tokens from which ``holds`` is true; None unless it turns from false to true."""
+        """Find the least number of tokens per item at which ``holds``, a condition on a batch, is true.
+
+        None unless the condition is false at the shortest length and true at the longest.
+        """
         low, *_, high = self.sides
         if holds(self.at(low)) or not holds(self.at(high)):
             return None
@@ -139,7 +156,7 @@ class Sweep:
 
 
 def sweep(batch: Mapping[str, Any], stream: str = "") -> Sweep:
-    """Create the sweep over a stream of a batch, by default its first.
+    """Create the sweep over ``stream`` of a batch, by default the batch's first stream with lengths.
 
     Raises:
         SymflopsError: the batch has no such stream, or none with lengths.
@@ -155,7 +172,15 @@ def sweep(batch: Mapping[str, Any], stream: str = "") -> Sweep:
 
 @dataclass(frozen=True, slots=True)
 class PerToken:
-    """Work of both passes at one length of a sweep, with tokens per item and batch, and attention's share."""
+    """The work of both passes at one length of a sweep.
+
+    Attributes:
+        length: the length of the growing axes.
+        item: the number of tokens of an item.
+        tokens: the number of tokens of the batch.
+        flops: the work of both passes.
+        attention: attention's share of ``flops``.
+    """
 
     length: int
     item: int
@@ -170,7 +195,7 @@ class PerToken:
 
 
 def grown_steps(step: Step, grown: Sweep) -> Iterator[PerToken]:
-    """Evaluate a step at each length of a sweep that the model accepts."""
+    """Evaluate a step at each length of a sweep; lengths that the model refuses are omitted."""
     for side in grown.sides:
         try:
             there = step.at(batch={**step.batch, **grown.at(side)})
@@ -184,14 +209,17 @@ def grown_steps(step: Step, grown: Sweep) -> Iterator[PerToken]:
 
 @dataclass(frozen=True, slots=True)
 class OverLength:
-    """Work per token over the tokens of ``stream`` in an item."""
+    """The work of a step at increasing lengths of the items of ``stream``."""
 
     stream: str
     rows: tuple[PerToken, ...]
 
 
 def over_length(step: Step) -> OverLength | None:
-    """Sweep a step over its first stream; None if no stream can grow or the work per token is constant."""
+    """Evaluate a step at increasing lengths of its first stream.
+
+    None if no stream has lengths, or the work per token is the same at each length.
+    """
     given = {name: entries for name, entries in step.batch.items() if not isinstance(entries, list) or entries[:1] != [[]]}
     if not any(isinstance(entries, list) and entries for entries in given.values()):
         return None
@@ -206,9 +234,16 @@ COUNTER = "torch"
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """A measured case inserted into the closed forms.
+    """The closed forms with the numbers of a measured case in place of sizes and moments.
 
-    ``terms`` lists moment, value, forward coefficient and backward coefficient; ``sizes`` the letters with their values.
+    Attributes:
+        reference: the class that was measured.
+        torch: the version of PyTorch.
+        case: the measured FLOPs with their config and batch.
+        regime: the regime of the closed forms.
+        sizes: letter and value of each size in the closed forms.
+        terms: moment, its value, forward coefficient and backward coefficient.
+        known: the known difference from the measurement; None if the case is exact.
     """
 
     reference: str
@@ -221,7 +256,7 @@ class Inserted:
 
     @property
     def counted(self) -> tuple[int, int]:
-        """The FLOPs of both passes that PyTorch counted."""
+        """The FLOPs that PyTorch counted, as (forward, backward)."""
         more = (self.known.forward, self.known.backward) if self.known else (0, 0)
         return self.case.forward - more[0], self.case.backward - more[1]
 
@@ -237,9 +272,9 @@ class Inserted:
 
 
 def first_measured_case(program: Program, verified: Sequence[Verification]) -> Inserted | None:
-    """Find the first measured case with a recorded config that ``program`` reproduces, else None.
+    """Find the first measured case whose FLOPs ``program`` reproduces; None if there is none.
 
-    Known inexact cases are tried last, with their known difference.
+    Cases without a recorded config are skipped. Known inexact cases are tried last, with their known difference.
     """
     regime = program.regimes[0].name
     if COUNTER not in program.conventions:
@@ -261,7 +296,7 @@ def first_measured_case(program: Program, verified: Sequence[Verification]) -> I
 def _with_values(
     program: Program, stored: Stored, regime: str, found: Verification, measured: VerifiedCase, known: KnownInexact | None
 ) -> Inserted:
-    """Insert a measured case into the closed forms of ``program``."""
+    """Evaluate the sizes and moments in the closed forms of ``program`` for a measured case."""
     estimator = InterpretedEstimator(stored.document, measured.config or {}, regime=regime, convention=COUNTER)
     sizes, case = estimator.sizes, program.case(regime, COUNTER)
     moments = Step(program, sizes, dict(measured.batch or {}), case, stored).moments(COUNTER)

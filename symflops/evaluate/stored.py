@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class UnknownNameError(SymflopsError, ValueError):
-    """No such regime or convention."""
+    """A regime or convention is not in the program."""
 
 
 class OtherStructure(SymflopsError, ValueError):  # noqa: N818 - a published name
-    """The sizes belong to a model whose structure differs from the program's."""
+    """The given sizes are those of a model whose structure is not the program's."""
 
 
 class DamageTold:
@@ -43,7 +43,16 @@ class DamageTold:
 
 
 class Stream:
-    """A declared stream: its index set, the axes of a batch entry, and whether a batch may omit it."""
+    """A stream that a stored program declares.
+
+    Attributes:
+        name: the name of the stream.
+        items: the index set.
+        variables: the axes of a batch entry; empty if entries have no lengths.
+        optional: whether a batch may omit the stream.
+        counts: whether a batch gives only the number of items.
+        absent: the length of each axis if a batch omits the stream.
+    """
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self.name: str = row["name"]
@@ -55,7 +64,7 @@ class Stream:
 
     @property
     def given(self) -> bool:
-        """Whether the stream is an argument of a batch."""
+        """Whether a batch may have an entry for the stream."""
         return bool(self.variables) or self.counts
 
 
@@ -68,7 +77,16 @@ class Layout:
 
 
 class Input:
-    """A model argument whose shape holds lengths; ``width`` and ``when`` are positions of formulas."""
+    """An argument of the model, from whose shape lengths can be read.
+
+    Attributes:
+        name: the name of the argument.
+        stream: the stream whose lengths the argument has.
+        layout: the axes of the argument; None if no lengths can be read from it.
+        over: the index set of the items in the argument; empty for that of ``stream``.
+        width: the position of the formula for its number of channels; None if there is none.
+        when: the position of the formula that is not 0 if the config implies the argument; None if there is none.
+    """
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self.name: str = row["name"]
@@ -84,7 +102,7 @@ RECENT: deque[tuple[Any, Stored]] = deque(maxlen=8)
 
 
 def stored_of(program: Program | Mapping[str, Any]) -> Stored:
-    """Convert a program in memory, or the JSON object of a stored one, for the interpreter.
+    """Convert a program, in memory or as the JSON object of a stored one, to a :class:`Stored`.
 
     Raises:
         FormatError: the object has another format or is damaged.
@@ -130,36 +148,39 @@ class Stored:
         return program_of(self.document)
 
     def tensors(self, regime: str) -> list[tuple[str, int]]:
-        """The parameters of a regime: name, and position of the formula for the elements of all copies."""
+        """List the parameters of a regime: name, and position of the formula for its number of elements.
+
+        A parameter inside a repeat is listed once, with the elements of all its copies.
+        """
         rows = [self.document["all_tensors"][position] for position in self.regimes[regime]["tensors"]]
         return [(row[0], self.document["shapes"][row[1]]["count"]) for row in rows]
 
     def of_convention(self, table: str, convention: str) -> Any:
-        """Look up a convention in the table ``pairs``, ``lengths``, ``unseen`` or ``units``."""
+        """The rule of a convention in ``table``: ``pairs``, ``lengths``, ``unseen`` or ``units``."""
         return dict(self.document[table])[convention]
 
     def check(self, regime: str, convention: str) -> None:
         """Refuse a regime or a convention that is not stored.
 
         Raises:
-            SymflopsError: names the stored ones.
+            SymflopsError: the name is not stored; the message lists the names that are.
         """
         for kind, name, known in (("regime", regime, self.regimes), ("convention", convention, self.conventions)):
             if name not in known:
                 raise UnknownNameError(f"no {kind} '{name}'; there is {', '.join(known)}")
 
     def lines(self, regime: str, convention: str) -> list[int]:
-        """The positions of a regime's lines of work that a convention counts."""
+        """The positions of the contractions of a regime that a convention may count, in the program's table."""
         row = self.regimes[regime]
         found: list[int] = dict(row.get("own", ())).get(convention, row["lines"])
         return found
 
     def shares(self, convention: str) -> int:
-        """The divisor of a convention's units: the number of parts of one FLOP."""
+        """The number of units in one FLOP, for a convention that counts in fractions of a FLOP; otherwise 1."""
         return dict(self.document.get("shares", ())).get(convention, 1)  # type: ignore[no-any-return]
 
     def places(self, convention: str) -> list[int]:
-        """The positions of the moments that a convention uses."""
+        """The positions, in the program's list, of the moments that a convention uses."""
         only = [row.get("only", ()) for row in self.moments]
         return [place for place, names in enumerate(only) if not names or convention in names]
 
@@ -170,7 +191,7 @@ class Stored:
 
     @property
     def variant(self) -> str | None:
-        """The name of the structure; None if no size determines it."""
+        """The name of the structure (``derived`` if it has none); None if no size determines the structure."""
         return (self.document.get("variant") or "derived") if self.document.get("fixed") else None
 
     @property
@@ -184,7 +205,7 @@ class Stored:
 
 
 def has(sizes: Mapping[str, Any], structure: Mapping[str, str]) -> bool:
-    """Whether sizes match a structure, which maps attributes to the ``repr`` of their values."""
+    """Whether sizes are those of a structure, which maps attributes to the ``repr`` of their values."""
     return all(repr(config_value(sizes.get(name))) == value for name, value in structure.items())
 
 
@@ -208,11 +229,19 @@ def share(whole: Any, parts: int) -> Any:
 
 
 class Line:
-    """One contraction, with every formula of sizes evaluated for one model.
+    """One contraction of a stored program, with the formulas of sizes evaluated for one model.
 
-    ``value`` evaluates the formula at a position. ``places`` maps positions of moments to their places in a batch. ``kind`` (of
-    pairs), ``unseen`` and ``shares`` (parts of a FLOP) come from the convention. ``vector`` holds the units of work per moment,
-    as pairs of place and coefficient.
+    Args:
+        document: the JSON object of the program.
+        position: the position of the contraction in the program's table.
+        value: evaluates the formula at a position.
+        places: position of a moment in the program -> its index among the moments of a batch.
+        kind: which pairs the convention counts: ``useful`` or ``executed``.
+        unseen: whether the convention counts work that PyTorch's counter does not see.
+        shares: the number of units in one FLOP.
+
+    ``vector`` has pairs of the index of a moment and its coefficient. Their sum of products is the extent of the contraction;
+    ``vector`` is empty if the convention does not count the contraction.
     """
 
     __slots__ = ("_within", "backward", "contraction", "forward", "module", "recomputed", "unit", "vector")
@@ -239,5 +268,5 @@ class Line:
         return tuple(self._within) or leading(self.module)
 
     def once(self, values: Sequence[int]) -> Any:
-        """FLOPs of one execution, given the moments of a batch."""
+        """FLOPs of the contraction on a batch if it is computed once, given the moments of the batch."""
         return self.unit * sum(part * values[position] for position, part in self.vector)

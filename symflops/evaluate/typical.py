@@ -28,10 +28,11 @@ SHORT, WIDE = (1024, 3360, 32_000), (64, 448, 3360, 32_000)
 
 
 def typical_lengths(streams: Sequence[Any], inner: Rests, taken: Mapping[str, int]) -> dict[str, int]:
-    """Typical length of each axis: 1024 for one axis, 16 for each of several, defaults if optional.
+    """Map each axis to a typical length: 1024 for a sole axis, 16 for several, defaults if optional.
 
-    A length that a condition refuses becomes the one that the condition names (``taken``). Too short lengths are doubled, in
-    all streams or in one. If that fails, the lengths of one stream become 0 or 1, or all lengths are raised until they divide.
+    A length that a condition refuses is replaced by the one that the condition names (``taken``, by axis). Lengths for which
+    a length inside the model (``inner``) is less than 1 are doubled, in all streams or in one. If that fails, the lengths of
+    one stream are set to 0 or 1, or all lengths are raised until they divide.
     """
     absent = {stream.name: stream.absent for stream in optional_streams(streams)}
     found = {
@@ -51,7 +52,7 @@ def typical_lengths(streams: Sequence[Any], inner: Rests, taken: Mapping[str, in
 
 
 def doubled(lengths: Mapping[str, int], inner: Rests, among: Collection[str]) -> Iterator[dict[str, int]]:
-    """Yield ``lengths``, with axes ``among`` them that are too short doubled until they fit."""
+    """Yield ``lengths``, then again with too short ones of the axes ``among`` doubled, until none is."""
     found = dict(lengths)
     while max(found.values(), default=0) < LONGEST:
         yield found
@@ -62,28 +63,35 @@ def doubled(lengths: Mapping[str, int], inner: Rests, among: Collection[str]) ->
 
 
 def raised(lengths: Mapping[str, int], inner: Rests) -> Iterator[dict[str, int]]:
-    """Yield ``lengths`` with every limited axis raised by 1, 2, ..., for divisors that are no powers of 2."""
+    """Yield ``lengths`` with each axis that ``inner`` reads raised by 1, 2, ..., to find multiples."""
     read = {name for letters, _ in inner for name in letters}
     for more in range(1, MOST_RAISED):
         yield {name: length + more * (name in read) for name, length in lengths.items()}
 
 
 def optional_streams(streams: Sequence[Any]) -> list[Any]:
-    """Streams with a default length that a batch may omit; another stream has their index set's lengths."""
+    """List the streams with a default length that a batch may omit.
+
+    A stream counts only if another stream gives lengths for the same index set.
+    """
     measured = Counter(stream.items for stream in streams if stream.variables)
     return [stream for stream in streams if stream.absent and measured[stream.items] > bool(stream.variables)]
 
 
 def as_batch(streams: Sequence[Any], lengths: Mapping[str, int]) -> dict[str, list[Any]]:
-    """Build a batch with one item per stream, of the given lengths."""
+    """Build a batch with one item per stream; ``lengths`` maps each axis to its length."""
     rows = {stream.name: [lengths[name] for name in stream.variables] for stream in streams if stream.variables}
     return {name: [row[0] if len(row) == 1 else row] for name, row in rows.items()}
 
 
 def too_short(place: int, item: Mapping[str, int], owners: Owners, left: Callable[[Mapping[str, int]], int]) -> str:
-    """Message for an item that is too short or does not divide: item, stream, length and minimum length.
+    """Message for an item that is too short or does not divide.
 
-    ``owners`` maps each axis to its stream and number of axes; ``left`` computes the inner length of an item.
+    Args:
+        place: the number of the item in the batch.
+        item: the lengths of the item, by axis.
+        owners: axis -> (stream, number of axes of this stream).
+        left: computes, from the lengths of an item, the length inside the model that is too short.
     """
     for axis, (name, axes) in owners.items():
 
@@ -98,7 +106,7 @@ def too_short(place: int, item: Mapping[str, int], owners: Owners, left: Callabl
 
 
 def untaken(place: int, item: Mapping[str, int], owners: Owners, text: str) -> str:
-    """Message for an item that the class does not accept, with the lengths that it accepts (``text``)."""
+    """Message for item number ``place``, which the class refuses; ``text`` says which lengths it accepts."""
     if len(owners) == 1:
         ((axis, (name, _)),) = owners.items()
         return f"item {place} of '{name}' has length {item[axis]}, and the class takes {text}"
@@ -112,7 +120,7 @@ def described(item: Mapping[str, int], owners: Owners) -> str:
 
 
 def least_of(left: Callable[[int], int]) -> int | None:
-    """Least length at which the increasing function ``left`` reaches 1; None if none, or if 0 suffices."""
+    """The least length at which the increasing ``left`` is at least 1; None if it is 0 or too large."""
     high: int | None = next((2**power for power in range(MOST_BITS) if left(2**power) >= 1), None)
     if high is None or left(0) >= 1:
         return None
@@ -153,12 +161,12 @@ def row_of(item: Mapping[str, int], axes: Sequence[str]) -> Any:
 
 
 def taken(program: Stored, row: Mapping[str, Any], sizes: Mapping[str, Any]) -> str:
-    """Format the text of a condition on lengths with its values."""
+    """The text of a condition on lengths, a stored row, with its values inserted."""
     return row["text"].format(*_values(program, row, sizes))  # type: ignore[no-any-return]
 
 
 def lengths_taken(program: Stored, sizes: Mapping[str, Any]) -> dict[str, int]:
-    """A valid length for each axis that conditions limit: the one a condition names, else a typical one."""
+    """Map each axis that a condition limits to the length that the condition names, or a typical one."""
     found: dict[str, int] = {}
     fitting: list[str] = []
     for row in program.inner:
@@ -174,7 +182,7 @@ def lengths_taken(program: Stored, sizes: Mapping[str, Any]) -> dict[str, int]:
 
 
 def rests_of(program: Stored, sizes: Mapping[str, Any]) -> Rests:
-    """The inner lengths of a program at some sizes, as functions of the lengths of a batch."""
+    """List the lengths inside the model: pairs of the letters that each reads and a function of lengths."""
 
     def rest(position: int) -> Callable[[Mapping[str, int]], Any]:
         return lambda lengths: program.formulas.settled(position, {**sizes, **lengths})

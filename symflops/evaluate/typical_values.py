@@ -28,9 +28,13 @@ ROUNDED = ("floordiv", "ceildiv")
 
 @dataclass(frozen=True, slots=True)
 class LevelLength:
-    """The length of one level (resolution): its letter, the input length, its number, and its formula.
+    """The length inside a model at one resolution level, such as ``h_1``, half of the input length ``h``.
 
-    ``formula`` uses the letters of earlier levels.
+    Attributes:
+        letter: the letter that stands for the length in formulas.
+        length: the input length from which it is computed.
+        number: the level, from 1.
+        formula: the length as a function of ``length``, in the letters of earlier levels where they occur.
     """
 
     letter: str
@@ -40,7 +44,7 @@ class LevelLength:
 
 
 class LevelLengths:
-    """Letters for the level lengths in the moments of a program."""
+    """Letters for the lengths at each resolution level (:class:`LevelLength`) in the moments of a program."""
 
     def __init__(self, program: Program) -> None:
         lengths = {name for stream in program.streams for name in stream.variables}
@@ -65,14 +69,14 @@ class LevelLengths:
         return Rewriting(self.letters.get)(node) if self.letters else node
 
     def latex(self, known: Mapping[str, str]) -> dict[str, str]:
-        """LaTeX of the level letters, given that of the input lengths."""
+        """Map each level letter to its LaTeX; ``known`` maps each input length to its LaTeX."""
         return {row.letter: f"{known[row.length]}_{{{row.number}}}" for row in self.rows}
 
 
 def product_of(program: Program, stream: StreamInfo) -> Unknown | None:
-    """The tokens of a stream as a product, if each axis appears as one function in all moments.
+    """The tokens of a stream as the product of one function per axis, such as ``h // 2`` times ``w // 2``.
 
-    None otherwise, and for a stream with one axis.
+    None for a stream with one axis, or if the moments contain an axis in two functions or in none.
     """
     axes: dict[str, set[Formula]] = {name: set() for name in stream.variables}
     for moment in program.moments:
@@ -86,7 +90,7 @@ def product_of(program: Program, stream: StreamInfo) -> Unknown | None:
 
 
 def outermost(formula: Formula, names: Collection[str]) -> Iterator[Formula]:
-    """The outermost atoms of a formula that contain one of ``names``."""
+    """Iterate over the largest parts with one of ``names``, other than sums, products and powers."""
     if isinstance(formula, (Sum, Prod, Power)):
         for part in parts(formula):
             yield from outermost(part, names)
@@ -95,7 +99,10 @@ def outermost(formula: Formula, names: Collection[str]) -> Iterator[Formula]:
 
 
 def in_tokens(total: Poly, axes: Sequence[Formula], letter: Sym) -> Poly:
-    """Substitute ``letter`` for the product of ``axes``; unchanged if a term has them at different powers."""
+    """Substitute ``letter`` for the product of ``axes`` in a polynomial.
+
+    The polynomial is returned unchanged if one of its terms contains the axes at different powers.
+    """
     found: dict[Monomial, Factor] = {}
     for monomial, factor in total.terms.items():
         powers = {dict(monomial).get(axis, 0) for axis in axes}
@@ -109,7 +116,12 @@ def in_tokens(total: Poly, axes: Sequence[Formula], letter: Sym) -> Poly:
 
 
 class TypicalValues:
-    """Evaluates formulas at default sizes and typical lengths; ``known`` is None if a size has no default."""
+    """Evaluates formulas at default sizes and typical lengths.
+
+    Attributes:
+        known: the value of each size, each length and each product of axes (:func:`product_of`), by letter; None if a size has
+            no default, and then no formula has a value.
+    """
 
     def __init__(self, sizes: Mapping[str, Any] | None, lengths: Mapping[str, int], products: Sequence[Unknown]) -> None:
         self.known = None if sizes is None else {**sizes, **lengths}
@@ -117,7 +129,7 @@ class TypicalValues:
             self.known |= {product.letter: self.product(product.axes) for product in products}
 
     def of(self, formula: Formula, more: Mapping[str, Any] | None = None) -> Fraction | None:
-        """Evaluate a formula, with ``more`` letters; None if it has no value."""
+        """Evaluate a formula; values in ``more``, by letter, win over the known ones. None if it has no value."""
         if self.known is None:
             return None
         try:
@@ -131,11 +143,14 @@ class TypicalValues:
         return None if None in values else int(prod(value or 0 for value in values))
 
     def is_null(self, formula: Formula) -> bool:
-        """Whether a size in a formula is null, so that the bound does not exist."""
+        """Whether a size in ``formula``, a bound on a length, is null, so that the bound does not exist."""
         return any((self.known or {}).get(name, 0) is None for name in symbols(formula))
 
     def hold(self, assumed: Sequence[Assumption], here: Mapping[str, int]) -> bool:
-        """Whether the bounds in ``assumed`` hold at some lengths."""
+        """Whether all bounds in ``assumed`` hold at the lengths ``here``, a value per letter.
+
+        False if a bound cannot be evaluated. Divisibility (``multiple``) is not checked.
+        """
         for one in assumed:
             if self.is_null(one.right):
                 if one.relation == "at_least":
@@ -147,7 +162,7 @@ class TypicalValues:
         return True
 
     def first_within(self, first: int | None, unknown: Unknown, assumed: Sequence[Assumption]) -> int | None:
-        """The first length from ``first`` on at which ``assumed`` holds; None if there is none."""
+        """The first length of ``unknown``, from ``first`` on, where ``assumed`` holds; None if there is none."""
         for one in assumed:
             if first is None:
                 break
@@ -164,19 +179,19 @@ class TypicalValues:
 
 
 def typical_batch(program: Program) -> dict[str, list[Any]]:
-    """A batch with one item per stream, of typical lengths."""
+    """A batch that gives each stream one item of typical length."""
     return as_batch(program.streams, typical_lengths(program))
 
 
 def typical_lengths(program: Program) -> dict[str, int]:
-    """Typical lengths (:mod:`symflops.evaluate.typical`) that the model with default sizes accepts."""
+    """Map each axis to a typical length that the model with default sizes accepts."""
     sizes = default_sizes(program) if program.inner else None
     inner = [] if sizes is None else [(frozenset(symbols(one.formula)), rest_of(one.formula, sizes)) for one in program.inner]
     return lengths_of(program.streams, inner, {} if sizes is None else lengths_taken(program, sizes))
 
 
 def lengths_taken(program: Program, sizes: Mapping[str, Any]) -> dict[str, int]:
-    """The length that a condition names, for each axis that it limits."""
+    """Map each axis that a condition of the program limits to the length that the condition names."""
     found: dict[str, int] = {}
     for one in program.inner:
         values = [int(evaluate(value, sizes)) for value in one.values]
@@ -186,7 +201,7 @@ def lengths_taken(program: Program, sizes: Mapping[str, Any]) -> dict[str, int]:
 
 
 def rest_of(formula: Formula, sizes: Mapping[str, Any]) -> Callable[[Mapping[str, int]], Any]:
-    """Compile a formula at some sizes to a function of lengths; no value raises ConfigError."""
+    """Compile a formula to a function of lengths, which raises ConfigError if the formula has no value."""
 
     def rest(lengths: Mapping[str, int]) -> Any:
         try:
@@ -198,7 +213,7 @@ def rest_of(formula: Formula, sizes: Mapping[str, Any]) -> Callable[[Mapping[str
 
 
 def default_sizes(program: Program) -> dict[str, Any] | None:
-    """The default (or structure-defining) value of every letter; None if one has no default."""
+    """Map every letter to the value that the structure fixes, else its default; None if one has neither."""
     found: dict[str, Any] = {}
     fixed = dict(program.fixed)
     try:

@@ -25,5 +25,5 @@ def unit_of(estimator: Any) -> str:
 
 
 def in_flops(estimator: Any, amount: int) -> int:
-    """Convert a figure of an estimator to FLOPs, the unit of peak rates and frameworks."""
+    """Convert ``amount``, in the unit of an estimator, to FLOPs: doubled if the unit is MACs."""
     return 2 * amount if unit_of(estimator) == NAMES["macs"] else amount

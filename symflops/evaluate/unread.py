@@ -52,7 +52,7 @@ FACTOR = 2
 def unread(program: Stored, config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Iterate over config keys that neither the spec nor its class knows, as (path, value).
 
-    Enters an inner config only if the spec reads one of its fields.
+    The keys of an inner config are included only if the spec reads one of them.
     """
     document = program.document
     described = set(keys_of(document))
@@ -66,20 +66,20 @@ def unread(program: Stored, config: Mapping[str, Any]) -> Iterator[tuple[str, An
 
 
 def census_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    """The census of the class ``name`` (empty: the first class) in a program; None if there is none."""
+    """The census of the class ``name`` (if empty, of the first class); None if there is no census."""
     census = document.get("census") or {}
     found: Mapping[str, Any] | None = census.get(name) if name else next(iter(census.values()), None)
     return found
 
 
 def keys_of(document: Mapping[str, Any]) -> list[str]:
-    """The config keys that a program describes, including those of parts that a regime omits."""
+    """The config keys that a program reads, including those of model parts that a regime leaves out."""
     left_out = [row for regime in document["regimes"] for row in regime.get("left_out", ())]
     return [key for row in (*document["fields"], *left_out) for key in row["keys"]]
 
 
 def _names(table: Mapping[str, Any], place: str) -> Iterator[str]:
-    """The config keys that the reading of a class knows: field aliases, and flat fields of inner configs."""
+    """Yield the config keys in a stored ``reading``: names of fields, and fields of inner configs."""
     for name, others in table.get("names", {}).items():
         yield from (place + key for key in (name, *others))
     for name, inner in table.get("parts", {}).items():
@@ -123,10 +123,11 @@ def check_unread(program: Stored, config: Mapping[str, Any], strict: bool = Fals
 def check_numbers(program: Stored, config: Mapping[str, Any]) -> None:
     """Refuse a config without a class name if it has a number that neither the spec nor its class reads.
 
-    Token ids are ignored. Length limits are ignored if the spec reads none, or the config has all that it reads.
+    Token ids are ignored. Length limits are ignored if the spec reads no length limit, or if the config has all limits that
+    the spec reads.
 
     Raises:
-        ConfigError: names the number and the nearest known key.
+        ConfigError: there is such a number; the message names its key and the nearest known key.
     """
     found = as_read(program.document, config)
     keys = keys_of(program.document)
@@ -144,7 +145,10 @@ def check_numbers(program: Stored, config: Mapping[str, Any]) -> None:
 
 
 def stands_for(path: str, keys: Sequence[str], limit: bool) -> str:
-    """The known key that another library's key most likely means; limits match limits."""
+    """The one of ``keys`` that the unknown key ``path`` most likely means; empty if none is similar.
+
+    If ``limit``, ``path`` is a length limit, and only length limits are considered; otherwise, only other keys.
+    """
     words = {word.rstrip("s") for word in path.rpartition(".")[2].split("_")} - {"n", "num"}
     pool = [key for key in keys if is_limit(key) == limit]
     shared = [key for key in pool if words & {word.rstrip("s") for word in key.rpartition(".")[2].split("_")}]
@@ -153,7 +157,7 @@ def stands_for(path: str, keys: Sequence[str], limit: bool) -> str:
 
 
 def numbers_in(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Iterate over (path, value) of the possible sizes in the value at a path."""
+    """Yield (path, value) for each possible size in ``value``, which a config has at ``path``."""
     if isinstance(value, dict):
         inner = [key for key in value if key not in EVERYWHERE and not key.startswith("_")]
         yield from (row for key in inner for row in numbers_in(f"{path}.{key}", value[key]))
@@ -162,7 +166,7 @@ def numbers_in(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def may_be_size(value: Any) -> bool:
-    """Whether a value is or contains a positive int, a float from ``FACTOR`` or a numeric string."""
+    """Whether a value is or contains a positive int, a float of at least ``FACTOR`` or a numeric string."""
     if isinstance(value, (list, tuple, dict)):
         return any(map(may_be_size, value.values() if isinstance(value, dict) else value))
     if isinstance(value, str):
@@ -173,7 +177,7 @@ def may_be_size(value: Any) -> bool:
 
 
 def is_id(path: str) -> bool:
-    """Whether a key holds token ids.
+    """Whether the value under a key is a token id, judged by the words of the key.
 
     >>> [is_id(key) for key in ("eos_token_id", "image_token_index", "layer_ids", "num_ids")]
     [True, True, False, False]
@@ -183,7 +187,7 @@ def is_id(path: str) -> bool:
 
 
 def is_limit(path: str) -> bool:
-    """Whether a key limits lengths.
+    """Whether the value under a key is a limit on lengths, judged by the words of the key.
 
     >>> [is_limit(key) for key in ("max_seq_len", "n_ctx", "max_position_embeddings", "max_layers", "num_tokens")]
     [True, True, True, False, False]
@@ -193,14 +197,17 @@ def is_limit(path: str) -> bool:
 
 
 def misspelt(given: str, known: str) -> bool:
-    """Whether similar keys differ only in long words: ``v_head_dim`` is not ``q_head_dim`` misspelt."""
+    """Whether two similar keys differ only in words of ``SHORT`` or more letters.
+
+    ``v_head_dim`` is thus not ``q_head_dim`` misspelt.
+    """
     pairs = list(zip(given.split("_"), known.split("_"), strict=False))
     same = given.count("_") == known.count("_")
     return same and all(one == other or min(len(one), len(other)) >= SHORT for one, other in pairs)
 
 
 def nearest(path: str, keys: Sequence[str], cutoff: float) -> str:
-    """The most similar key of the same inner config; empty if no similarity reaches ``cutoff``."""
+    """The key of the same inner config most similar to ``path``; empty if all are below ``cutoff``."""
     place, _, word = path.rpartition(".")
     beside = [key.rpartition(".")[2] for key in keys if key.rpartition(".")[0] == place]
     found = close_to(word, beside, 1, cutoff)

@@ -28,12 +28,19 @@ WIDTH = LIMIT.bit_length() - 1  # bits of a length in an array of int64
 
 
 def all_left(inner: Terms, columns: Sequence[Any]) -> bool:
-    """Whether every inner length of every item is at least 1; ``inner`` computes them from columns."""
+    """Whether all lengths inside the model, which ``inner`` computes, are at least 1 for all items."""
     return all(np.min(left, initial=1) >= 1 for left in inner(*_measured(columns)[0]))
 
 
 def sums(terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any]) -> list[int]:
-    """Compute the moments of a batch from its columns, in the order of ``moments``.
+    """Compute the moments of a batch from its columns.
+
+    Args:
+        terms: computes, from columns, the contribution of each item to each moment.
+        rests: computes, from columns, remainders that must be 0.
+        sets: index set -> streams, each as (name, axes, default length).
+        moments: name of each moment -> index set over which it sums, in the order of ``terms``.
+        columns: one column of lengths per axis.
 
     Raises:
         ValueError: a division of a length leaves a remainder.
@@ -59,7 +66,7 @@ def sums(terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], col
 
 
 def _whole_sums(terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any]) -> list[int]:
-    """The moments of columns processed in one block, for lengths of any size."""
+    """Compute moments from whole columns, for lengths of any size; arguments as for :func:`sums`."""
     arrays, bits = _measured(columns)
     bounds, most = _bounds(terms, bits)
     if most >= LIMIT:
@@ -80,7 +87,7 @@ def _whole_sums(terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, st
 def _planned_sums(
     terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any]
 ) -> list[int] | None:
-    """The moments of many items, block by block; None if a value could overflow 64 bits."""
+    """Compute moments by a compiled plan, block by block; None if a value could overflow 64 bits."""
     arrays, bits = _measured(columns)
     totals = [0] * len(moments)
     for items, first, after in _places(sets):
@@ -93,7 +100,7 @@ def _planned_sums(
 
 
 def quickly(terms: Terms, rests: Terms, columns: Sequence[Any]) -> list[int] | None:
-    """Fast path: sums over one index set of int64 columns; None if a sum could overflow 64 bits.
+    """Compute sums over one index set of int64 columns; None for other columns, or on possible overflow.
 
     Raises:
         ValueError: a division of a length leaves a remainder.
@@ -113,7 +120,10 @@ def quickly(terms: Terms, rests: Terms, columns: Sequence[Any]) -> list[int] | N
 def per_item(
     terms: Terms, rests: Terms, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any], costs: Sequence[int]
 ) -> dict[str, Any]:
-    """Cost of each item per index set: an int64 array, or an array of Python integers on overflow.
+    """Map each index set to the cost of each of its items.
+
+    A cost is an entry of an int64 array, or of an array of Python integers if int64 could overflow. ``costs`` is the cost per
+    unit of each moment; the other arguments are those of :func:`sums`.
 
     Raises:
         ValueError: a division of a length leaves a remainder.
@@ -137,7 +147,7 @@ def per_item(
 
 
 def _one_by_one(terms: Terms, rests: Terms, costs: Sequence[int], columns: Sequence[Any], count: int) -> Any:
-    """Cost of each of ``count`` items in Python integers, without overflow."""
+    """Compute the cost of each of ``count`` items in Python integers, as an array of objects."""
     wide = [column if type(column) is int else column.astype(object) for column in columns]
     _divided(rests(*wide))
     found = np.zeros(count, object)
@@ -148,7 +158,7 @@ def _one_by_one(terms: Terms, rests: Terms, costs: Sequence[int], columns: Seque
 
 
 def _places(sets: Sets) -> Iterator[tuple[str, int, int]]:
-    """Iterate over (index set, first column, end column)."""
+    """Yield each index set as (name, index of its first column, index after its last column)."""
     first = 0
     for items, streams in sets.items():
         after = first + sum([len(axes) or 1 for _, axes, _ in streams])
@@ -161,7 +171,11 @@ def _within(bits: Sequence[int], first: int, after: int) -> tuple[int | None, ..
 
 
 def _planned(kind: Any, terms: Terms, rests: Terms, which: tuple[Any, ...], bits: tuple[int | None, ...]) -> Any:
-    """Plan of class ``kind`` for lengths of so many bits (cached); None if a value could overflow 64 bits."""
+    """The compiled plan of class ``kind`` (cached); None if a value could overflow 64 bits.
+
+    ``which`` lists for each term whether to sum it (:class:`Sums`), or its cost (:class:`Prices`). ``bits`` lists the bit
+    length of each column's maximum, None for a column of another index set.
+    """
     key, known = (kind, which, bits), vars(terms).setdefault("plans", {})
     if key not in known:
         try:
@@ -198,7 +212,7 @@ def _bits(columns: Sequence[Any]) -> list[int]:
 
 
 def _bounds(terms: Terms, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
-    """Bounds on each term and on all intermediate values for lengths of so many bits (cached)."""
+    """Bounds on each term, and on all intermediate values (cached); ``bits`` are those of each column."""
     known, key = vars(terms).setdefault("bounds", {}), tuple(bits)
     if key not in known:
         if len(known) >= MOST_KNOWN:

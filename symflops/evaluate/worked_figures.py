@@ -26,7 +26,16 @@ BRANCHES = ("excess", "min", "max")
 
 @dataclass(frozen=True, slots=True)
 class OneMore:
-    """The cost of increasing a size by one from ``now``; ``work`` is the forward formula, or zero."""
+    """What one step costs in addition if one size, such as the number of layers, increases by one.
+
+    Attributes:
+        field: the size.
+        now: its value before the increase.
+        parameters: the number of additional parameters.
+        forward: the additional FLOPs of the forward pass.
+        backward: the additional FLOPs of the backward pass.
+        work: ``forward`` as a formula; zero if moments depend on the size.
+    """
 
     field: Field
     now: int
@@ -37,7 +46,7 @@ class OneMore:
 
 
 def one_more(here: Step) -> Iterator[OneMore]:
-    """Cost of increasing each size that counts layers or experts by one, in a step."""
+    """Yield the additional cost of one more layer, or one more expert, for each size that counts them."""
     program, sizes, case = here.program, here.sizes, here.case
     for field in counting(program):
         if type(sizes[field.letter]) is not int:
@@ -57,7 +66,7 @@ def one_more(here: Step) -> Iterator[OneMore]:
 
 
 def counting(program: Program) -> Iterable[Field]:
-    """The fields that count layers, routed experts, and experts per token."""
+    """The config fields whose value is the number of layers, of routed experts, or of experts per token."""
     lines = [line for line in program.regimes[0].lines if part_of(line) == EXPERTS]
     owners = {line.module for line in lines}
     found = {field.letter for field in program.fields if field.kind == "count"}
@@ -75,7 +84,7 @@ def counting(program: Program) -> Iterable[Field]:
 
 
 def moved(program: Program, sizes: Mapping[str, Any], letter: str) -> dict[str, Any]:
-    """Copy of the sizes with one size increased by 1 and derived sizes recomputed."""
+    """Copy ``sizes`` with the size ``letter`` increased by 1 and derived sizes recomputed."""
     found = {**sizes, letter: sizes[letter] + 1}
     for one in program.definitions:
         found[one.letter] = evaluate(one.formula, found)
@@ -83,14 +92,23 @@ def moved(program: Program, sizes: Mapping[str, Any], letter: str) -> dict[str, 
 
 
 class _Change:
-    """Expands formulas before and after increasing a size by one; the value of each condition is inserted."""
+    """Formulas of the difference that increasing one size by 1 makes.
+
+    Conditions are replaced by their values (0 or 1) before and after the increase.
+
+    Args:
+        program: the program.
+        letter: the size that increases.
+        sizes: the value of each size before the increase.
+        more: the value of each size after the increase.
+    """
 
     def __init__(self, program: Program, letter: str, sizes: Mapping[str, Any], more: Mapping[str, Any]) -> None:
         self.program, self.letter, self.sizes, self.more = program, letter, sizes, more
         self.inner = {one.letter: one.formula for one in program.definitions if sizes[one.letter] != more[one.letter]}
 
     def work(self, convention: str, terms: Iterable[tuple[int, Formula]]) -> Formula:
-        """Formula of the difference of a closed form; zero if a moment contains the size."""
+        """Formula of the difference of a closed form (``terms``); zero if a moment in it depends on the size."""
         parts = []
         for place, formula in terms:
             if self.letter in self.program.moments[place].sizes:
@@ -102,7 +120,7 @@ class _Change:
         return plus(parts)
 
     def rule(self, step: int) -> Any:
-        """Expansion rule for atoms with the size increased by ``step`` (0 or 1)."""
+        """Create the rule that expands parts of formulas before (``step`` 0) or after (1) the increase."""
 
         def rule(formula: Formula) -> Poly | None:
             match formula:
@@ -129,15 +147,28 @@ class _Change:
         return rule
 
     def branch(self, formula: Apply, arguments: tuple[Formula, ...], values: list[Any], value: Any) -> Any:
-        """Value, after the increase, of the argument that the function selects at the default sizes; else 0."""
+        """The value, after the increase, of the argument that a minimum or maximum selects before it.
+
+        0 if no argument has the function's ``value``, as in ``max(0, x)`` of a negative ``x``. ``values`` are those of the
+        arguments before the increase.
+        """
         return evaluate(arguments[values.index(value)], self.more) if value in values else 0
 
 
 @dataclass(frozen=True, slots=True)
 class RegimeFigures:
-    """FLOPs of one step of a regime; ratios of executed FLOPs to the first regime and to 3 x forward.
+    """FLOPs of one step under a regime.
 
-    ``tokens`` is the number of tokens of the batch, 0 if the program does not define it.
+    Attributes:
+        name: the regime.
+        doc: what the regime is, in a sentence.
+        trainable: the number of trainable parameters.
+        forward: FLOPs of the forward pass.
+        backward: FLOPs of the backward pass without recomputation.
+        recomputed: FLOPs of recomputation.
+        to_first: ``executed`` divided by that of the program's first regime; None if the latter is 0.
+        to_three_forward: ``executed`` divided by three times ``forward``; None if ``forward`` is 0.
+        tokens: the number of tokens of the batch; 0 if the program does not define tokens.
     """
 
     name: str
@@ -158,7 +189,15 @@ class RegimeFigures:
 
 @dataclass(frozen=True, slots=True)
 class ConventionFigures:
-    """Work of one step under a convention, in its unit; ratio to the first convention and main reason."""
+    """Work of one step as a convention counts it.
+
+    Attributes:
+        name: the convention.
+        total: the work of both passes, in ``unit``.
+        ratio: ``total`` divided by that of the program's first convention; None if that is 0.
+        reason: why it differs from the first convention's; empty if it does not, or the reason is unknown.
+        unit: the unit in which the convention counts.
+    """
 
     name: str
     total: int
@@ -169,7 +208,16 @@ class ConventionFigures:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """Figures of one step: ``batch`` has one entry per stream; regimes are counted under ``convention``."""
+    """Figures of one step at the default sizes.
+
+    Attributes:
+        batch: pairs of stream and the lengths of its only item.
+        convention: the convention that counts ``regimes``, ``more`` and ``over``.
+        regimes: the figures of each regime.
+        conventions: the figures under each convention, in the first regime.
+        more: the cost of one more layer or expert.
+        over: the work per token at increasing lengths; None if the work per token is constant.
+    """
 
     batch: tuple[tuple[str, object], ...]
     convention: str
@@ -180,9 +228,9 @@ class Worked:
 
 
 def worked(program: Program, conventions: Sequence[ConventionFigures] = ()) -> Worked | None:
-    """Compute the figures of all regimes under the first convention, and of all ``conventions``.
+    """Compute the figures of a typical step; None if a size has no default, or a length is refused.
 
-    None if a size has no default, or the model does not accept the typical lengths.
+    ``conventions`` replaces the figures by convention, which are otherwise computed from the program.
     """
     sizes = default_sizes(program)
     if sizes is None or not program.cases:

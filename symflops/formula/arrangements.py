@@ -13,10 +13,10 @@ from symflops.formula.sparse import Factor, content, extracted, ratio
 from symflops.formula.terms import factors_of, is_negative, numeral, plus, product_of, sum_of, times
 
 Product = frozenset[tuple[int, int]]
-"""Numbers of atoms, each with its exponent."""
+"""A product of powers, as (number of an atom, exponent) pairs."""
 Terms = Mapping[Product, Factor]
 Piece = tuple[Product, Terms, Terms]
-"""A product of counts, a sum of counts, and the cost that runs as often as their product."""
+"""(product of counts, sum of counts, cost): the cost runs as often as the product times the sum."""
 NOTHING: Product = frozenset()
 MOST_CONDITIONS = 4  # no case distinction above this, because each condition doubles the number of cases
 
@@ -26,9 +26,9 @@ class Arrangements:
 
     Args:
         atoms: The atoms as formulas, in the order of printing.
-        counts: The numbers of atoms that count executions.
-        choices: The numbers of atoms that are conditions, 0 or 1.
-        product: Multiplies two products.
+        counts: Positions in ``atoms`` of those that count executions, such as a number of layers.
+        choices: Positions in ``atoms`` of those that are conditions, 0 or 1.
+        product: Function that multiplies two products.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Arrangements:
         self.orders: dict[Product, tuple[int, list[tuple[int, int]]]] = {}
 
     def by_sizes(self, terms: Terms) -> Iterator[Formula]:
-        """Forms ``executions * (sizes) + ...``, which merge the sizes with an equal number of executions.
+        """Yield forms ``executions * (sizes) + ...``, in which sizes with equal executions share a bracket.
 
         The first form treats conditions as part of the executions, the second as part of the sizes.
         """
@@ -67,12 +67,12 @@ class Arrangements:
         return self._assembled(sorted(pieces, key=lambda piece: self.order(piece[0])))
 
     def by_counts(self, terms: Terms) -> Formula:
-        """Form with one term per product of counts, times the factored sizes that run so often."""
+        """Return the form with one term per product of counts, times the factored sizes that run so often."""
         rows = split(terms, self.counts)
         return self._assembled([(counts, {NOTHING: 1}, rows[counts]) for counts in sorted(rows, key=self.order)])
 
     def _assembled(self, pieces: list[Piece]) -> Formula:
-        """The sum of ``pieces`` as a formula; an execution count that several pieces share is factored out."""
+        """Return the sum of the products ``pieces``; a count that several of them contain is factored out."""
         uses = Counter(atom for counts, _, _ in pieces for atom, _ in counts)
         most = max(uses.values(), default=0)
         if most < 2:
@@ -91,9 +91,10 @@ class Arrangements:
         return summed([times(numeral(number), self.atoms[atom], self._assembled(shared)), self._assembled(others)])
 
     def _numbers(self, rows: Mapping[Product, Terms]) -> Iterator[tuple[Product, Factor, Product, Terms]]:
-        """Rows (sizes, number, product, sum): the sizes run ``number * product * sum`` times.
+        """Yield (sizes, number, product, sum): the sizes run ``number * product * sum`` times.
 
-        If the executions of one product of sizes contain those of another, the common part becomes a row of its own.
+        ``rows`` maps each product of sizes to the sum of its executions. If the executions of one product of sizes contain
+        those of another, the common part is a row of its own.
         """
         ordered = sorted(rows, key=self.order)
         whole = {sizes: self.extracted(rows[sizes]) for sizes in ordered}
@@ -112,7 +113,7 @@ class Arrangements:
                 yield sizes, number, common, rest
 
     def _contained(self, rest: Terms, whole: Terms) -> tuple[Terms, Factor] | None:
-        """(``product * rest``, number) such that number times the first is part of ``whole``; None if none."""
+        """Find a part ``number * product * rest`` of ``whole``; returns (``product * rest``, number) or None."""
         some = next(iter(rest))
         for product, factor in whole.items():
             if some <= product:
@@ -123,7 +124,7 @@ class Arrangements:
         return None
 
     def condition(self, terms: Terms) -> Formula:
-        """A sum of counts and conditions, factored, or as cases of its most frequent condition if shorter."""
+        """Write a sum of counts and conditions factored, or as cases of its commonest condition if shorter."""
         number, common, rest = self.extracted(terms)
         forms = [self._nested(rest)]
         uses = Counter(atom for product in rest for atom, _ in product if atom in self.choices)
@@ -150,7 +151,7 @@ class Arrangements:
         return summed([times(case, self.condition(part)) for case, part in parts if part])
 
     def nested(self, terms: Terms) -> Formula:
-        """A sum with common factors before brackets, at every depth."""
+        """Write a sum with common factors before brackets, at every depth."""
         if not terms:
             return ZERO
         if len(terms) == 1:
@@ -161,7 +162,7 @@ class Arrangements:
         return times(self.term(common, number), self._nested(rest))
 
     def _nested(self, terms: Terms) -> Formula:
-        """A sum without a common factor; factors out the atom that most terms contain."""
+        """Write a sum without a common factor; the atom that most terms contain is factored out."""
         uses = Counter(atom for product in terms for atom, exponent in product if exponent > 0)
         most = max(uses.values(), default=0)
         if most < 2:
@@ -175,7 +176,7 @@ class Arrangements:
         return summed([times(self.atoms[atom], self.nested(with_it)), self.nested(others)])
 
     def plain(self, terms: Terms) -> Formula:
-        """A sum of products: higher degree first, then by letters; negative terms last."""
+        """Write a sum of products: higher degree first, then by letters; negative terms last."""
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, self.order(item[0])))
         return sum_of([self.term(product, factor) for product, factor in ordered])
 
@@ -214,7 +215,7 @@ class Arrangements:
 
 
 def split(terms: Terms, atoms: Collection[int], inside: bool = True) -> dict[Product, dict[Product, Factor]]:
-    """Group terms by the part of each product inside (or outside) ``atoms``: part -> coefficient."""
+    """Group terms by the part of each product in ``atoms``, or outside them: part -> coefficient."""
     found: dict[Product, dict[Product, Factor]] = {}
     for product, factor in terms.items():
         chosen = frozenset([pair for pair in product if (pair[0] in atoms) is inside])
@@ -228,7 +229,7 @@ def scaled(terms: Terms, number: Factor) -> Terms:
 
 
 def _divided(product: Product, atom: int) -> tuple[Product, bool]:
-    """(``product`` divided by ``atom``, True), or (``product``, False) if ``atom`` is no factor."""
+    """Return (``product`` divided by ``atom``, True), or (``product``, False) if ``atom`` is no factor."""
     for pair in product:
         if pair[0] == atom and pair[1] > 0:
             rest = product - {pair}
@@ -237,7 +238,7 @@ def _divided(product: Product, atom: int) -> tuple[Product, bool]:
 
 
 def _multiple(one: Terms, other: Terms) -> Factor | None:
-    """The number ``k`` with ``one == k * other``, or None."""
+    """Return the number ``k`` with ``one == k * other``; None if there is no such number."""
     if not other or one.keys() != other.keys():
         return None
     some = next(iter(other))
@@ -257,7 +258,7 @@ def summed(terms: Iterable[Formula]) -> Formula:
 
 
 def _terms(formula: Formula) -> tuple[Formula, ...]:
-    """The terms of a sum, or of a sum with a minus before it; any other formula is its own term."""
+    """Return the terms of a sum, or of a negated sum; any other formula is its only term."""
     if isinstance(formula, Sum):
         return formula.terms
     match factors_of(formula):

@@ -15,7 +15,7 @@ from symflops.formula.words import said
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A size read from a config: its symbol, its type, and whether it may be null."""
+    """A size read from a config: its symbol, its type (``kind``), and whether it may be null."""
 
     name: str
     kind: str
@@ -42,7 +42,7 @@ class Terms:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values are equal.
+    """Whether two values are equal as written; expressions such as ``D`` and ``E`` are not.
 
     Only sympy objects are compared by sympy, which would parse texts from a config as Python.
     """
@@ -68,7 +68,7 @@ def is_null(value: Any) -> Truth:
 
 
 def equal_numbers(a: Expr, b: Expr) -> Truth:
-    """The condition that two numbers are equal: ``YES`` or ``NO`` if decidable, else a bracket."""
+    """The condition that two numbers are equal: ``YES`` or ``NO`` if that is known, else a bracket."""
     difference = a - b
     if difference == 0:
         return YES
@@ -94,7 +94,7 @@ def sizes_behind(value: Any) -> list[str]:
 
 
 def number_of(value: Any, where: Truth = YES) -> Any:
-    """The symbol of a numeric setting that is not null under ``where``; any other value unchanged."""
+    """Return the symbol of a numeric setting if ``where`` excludes null; other values stay as they are."""
     if not isinstance(value, Setting) or value.kind != "number":
         return value
     given = not value.nullable or where.implies(Truth.of(fn.Given(value.symbol)))
@@ -114,7 +114,7 @@ def either(condition: Truth, then: Expr, otherwise: Expr) -> Expr:
 
 
 def choose(condition: Truth, then: Any, otherwise: Any) -> Any:
-    """The value ``then`` if ``condition`` holds, else ``otherwise``."""
+    """The value ``then`` if ``condition`` holds, else ``otherwise``; a :class:`Choice` if not a formula."""
     then, otherwise = number_of(then, condition), number_of(otherwise, ~condition)
     if same(then, otherwise):
         return then
@@ -130,7 +130,7 @@ def choose(condition: Truth, then: Any, otherwise: Any) -> Any:
 
 
 def describe(value: Any) -> str:
-    """The kind of ``value`` in words, for findings."""
+    """Describe ``value`` in words with its type, for findings: "a list", "the text 'gelu'"."""
     match value:
         case Setting(name, kind):
             return f"'{name}' (a {kind})"
@@ -160,7 +160,7 @@ def known(value: Any) -> Any:
 
 
 def python_value(value: Any) -> Any:
-    """Convert a known value of the expression language to a plain Python value."""
+    """Convert a value of the expression language without symbols to a plain Python value."""
     match value:
         case Integer():
             return int(value)
@@ -177,7 +177,7 @@ QUOTIENTS = (fn.FloorDiv, fn.CeilDiv, fn.Modulo)
 
 
 def divided_under(condition: Truth, value: Any) -> Any:
-    """``value`` with divisors that may be 0 or null replaced by 1 unless ``condition`` holds."""
+    """Return ``value`` with divisors that are 1 unless ``condition``, which excludes their zeros, holds."""
     if isinstance(value, tuple):
         return tuple(divided_under(condition, item) for item in value)
     if isinstance(value, Choice):

@@ -52,8 +52,8 @@ def evaluate(expression: Expression, names: Mapping[str, Any], calls: Mapping[st
 
     Args:
         expression: A parsed expression of the language.
-        names: The values of its names.
-        calls: Additional functions; each receives the walker and the node of its call.
+        names: Name -> value, for the names that the expression may read.
+        calls: Name -> additional function, which is called with the walker and the node of the call.
 
     Raises:
         SpecError: an unknown name or function, or operands that do not fit.
@@ -136,7 +136,7 @@ class _Walker:
         return base**exponent
 
     def repeated(self, items: tuple[Any, ...], count: int, node: ast.expr) -> tuple[Any, ...]:
-        """A list repeated ``count`` times."""
+        """Return a list repeated ``count`` times."""
         if len(items) * count > MAX_ITEMS:
             self.fail("expression-too-large", f"a list has at most {MAX_ITEMS} items", node)
         return items * count
@@ -236,19 +236,19 @@ class _Walker:
             return self.fail("bad-expression", f"{name}: {error}", node)
 
     def value(self, node: ast.expr) -> Any:
-        """The value of ``node``; a numeric setting becomes its symbol."""
+        """Evaluate ``node``; a setting of the kind ``number`` becomes its symbol."""
         found = self.visit(node)
         return found.symbol if isinstance(found, Setting) and found.kind == "number" else found
 
     def number(self, value: Any, node: ast.expr) -> Expr:
-        """``value`` as a number; a flag becomes 0 or 1."""
+        """Convert ``value`` to a number, and a flag to 0 or 1; for others, report an error at ``node``."""
         match value:
             case Setting(kind="number" | "item", symbol=number) | Truth(expr=number) | (Expr() as number):
                 return number
         return self.fail("bad-expression", f"{describe(value)} is not a number", node)
 
     def truth(self, value: Any, node: ast.expr) -> Truth:
-        """``value`` as a condition; fails for other types."""
+        """Return ``value`` if it is a condition; otherwise report an error at ``node``."""
         if isinstance(value, Truth):
             return value
         if isinstance(value, Setting) and value.nullable:
@@ -257,14 +257,14 @@ class _Walker:
         return NO
 
     def integer(self, value: Any, node: ast.expr) -> int:
-        """``value`` as a plain integer; fails if it is symbolic."""
+        """Convert ``value`` to a plain integer; if it is a symbol, report an error at ``node``."""
         number = self.number(value, node)
         if not number.is_Integer:
             self.structural(node, f"'{self.expression.segment(node)}' must be a known number here")
         return int(number)
 
     def list_of(self, value: Any, node: ast.expr) -> tuple[Any, ...]:
-        """``value`` as a tuple of items; fails if it is symbolic or no list."""
+        """Return ``value`` if it is a list of known items; otherwise report an error at ``node``."""
         if isinstance(value, tuple):
             return value
         match value:
@@ -277,7 +277,7 @@ class _Walker:
 
     @staticmethod
     def decides(value: Any) -> bool:
-        """Whether ``value`` is a setting or a symbolic flag, which a config decides."""
+        """Whether ``value`` depends on the config: it is a setting, or a flag that is neither true nor false."""
         return isinstance(value, Setting) or (isinstance(value, Truth) and value not in (YES, NO))
 
     def structural(self, node: ast.expr, message: str) -> None:

@@ -35,7 +35,7 @@ class Expression:
     tree: ast.expr = field(compare=False, repr=False)
 
     def place(self, node: ast.AST) -> Span:
-        """The place of ``node`` in the file."""
+        """Return the span of ``node`` in the source file."""
         start = getattr(node, "col_offset", 0)
         return self.span.part(start, getattr(node, "end_col_offset", start + 1))
 
@@ -117,7 +117,7 @@ def _check_sums(expression: Expression) -> None:
 
 
 def bound(tree: ast.expr) -> set[int]:
-    """The ``id`` of each name node that refers to the bound variable of a comprehension."""
+    """Return Python's ``id`` of each name node that refers to the bound variable of a comprehension."""
     found: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, (ast.GeneratorExp, ast.ListComp)):
@@ -153,7 +153,7 @@ def is_constant(expression: Expression) -> bool:
 
 
 def names(expression: Expression) -> tuple[tuple[str, Span], ...]:
-    """(name, place) of every name that the expression reads, without the functions that it calls."""
+    """Return (name, place) of every name that is read, without called functions and bound variables."""
     called = {id(node.func) for node in ast.walk(expression.tree) if isinstance(node, ast.Call)} | bound(expression.tree)
     return tuple(
         (node.id, expression.place(node))

@@ -35,7 +35,7 @@ class FormulaWriter(ABC):
 
     @abstractmethod
     def place(self, atom: Any) -> tuple[int, str]:
-        """Sort key of an atom: its rank and its text."""
+        """Return the sort key of an atom: its rank in the order of printing, and its text."""
 
     @abstractmethod
     def atom(self, atom: Any) -> Formula:
@@ -46,7 +46,7 @@ class FormulaWriter(ABC):
         """Whether an atom is a condition, 0 or 1."""
 
     def group(self, counts: Monomial, poly: Poly) -> Formula:
-        """``counts * poly`` with the common factor before a bracket: ``number * counts * common * (rest)``."""
+        """Write ``counts * poly`` with common factors first: ``number * counts * common * (rest)``."""
         shared, number = poly.common
         if poly.sign < 0:
             number = -number
@@ -65,7 +65,7 @@ class FormulaWriter(ABC):
         return product_of([numeral(factor), *powers] if factor != 1 or not monomial else powers)
 
     def plain(self, polynomial: Poly) -> Formula:
-        """A sum of products: higher degree first, then by letters; negative terms last."""
+        """Write a sum of products: higher degree first, then by letters; negative terms last."""
 
         def order(item: tuple[Monomial, Factor]) -> tuple[bool, int, list[tuple[tuple[int, str], int]]]:
             atoms = sorted((self.key(atom), -exponent) for atom, exponent in item[0])
@@ -74,7 +74,7 @@ class FormulaWriter(ABC):
         return sum_of(self.term(*item) for item in sorted(polynomial.terms.items(), key=order))
 
     def factored(self, polynomial: Poly) -> Formula:
-        """The polynomial with one term per product of counts, each with its common factor before a bracket."""
+        """Write one term per product of counts, each with its common factor before a bracket."""
         groups = polynomial.split(lambda atom: atom in self.counts)
 
         def order(monomial: Monomial) -> tuple[int, list[tuple[int, str]]]:
@@ -84,7 +84,7 @@ class FormulaWriter(ABC):
         return sum_of(sorted(terms, key=is_negative))
 
     def shortest(self, *equal: Poly) -> Formula:
-        """The formula with the fewest operators among the forms of ``equal`` polynomials."""
+        """Return the formula with the fewest operators among all forms of the polynomials ``equal``."""
         number = content(equal[0].terms.values()) if equal[0] else 1
         key = (equal[0].scale(ratio(1, number)), number == 1)
         if key not in self._short:
@@ -93,7 +93,7 @@ class FormulaWriter(ABC):
         return self.scaled(number, self._short[key])
 
     def arrangements(self, equal: Iterable[Poly]) -> Iterator[Formula]:
-        """All candidate formulas for polynomials that are equal."""
+        """Yield all factored forms of the polynomials ``equal``, which equal each other."""
         equal = tuple(equal)
         atoms = sorted({atom for one in equal for monomial in one.terms for atom, _ in monomial}, key=self.key)
         numbers = {atom: number for number, atom in enumerate(atoms)}
@@ -115,7 +115,7 @@ class FormulaWriter(ABC):
             yield self.factored(one)
 
     def scaled(self, number: Factor, formula: Formula) -> Formula:
-        """``number`` times a formula: before a sum, or inside each of its terms if that is not longer."""
+        """Multiply a formula by ``number``: before a sum, or inside each of its terms if that is not longer."""
         before = times(numeral(number), formula)
         if not (isinstance(formula, Sum) and isinstance(number, int)):
             return before
@@ -126,7 +126,7 @@ Rule = Callable[[Formula], Poly | None]
 
 
 def expanded(formula: Formula, rule: Rule = lambda _: None) -> Poly:
-    """Expand ``formula`` to a polynomial; ``rule`` maps an atom to a polynomial, or None to keep it."""
+    """Expand ``formula`` to a polynomial; ``rule`` gives the polynomial of an atom, None to keep it."""
     match formula:
         case Num():
             return Poly.constant(formula.value)

@@ -57,7 +57,7 @@ class Text(Node):
 
 @dataclass(frozen=True, slots=True)
 class Sum(Node):
-    """Terms, in the order of printing."""
+    """The sum of ``terms``, in the order of printing."""
 
     terms: tuple[Formula, ...]
 
@@ -66,7 +66,7 @@ class Sum(Node):
 
 @dataclass(frozen=True, slots=True)
 class Prod(Node):
-    """Factors, in the order of printing, a number first."""
+    """The product of ``factors``, in the order of printing, a number first."""
 
     factors: tuple[Formula, ...]
 
@@ -99,7 +99,10 @@ class Apply(Node):
 
 @dataclass(frozen=True, slots=True)
 class Bracket(Node):
-    """1 if the condition holds, else 0. Its kind is ``at_least``, ``equal``, ``given`` (not null), ``contains`` or ``flag``."""
+    """1 if a condition on ``arguments`` holds, else 0.
+
+    ``kind`` is ``at_least``, ``equal``, ``given`` (not null), ``contains`` or ``flag``.
+    """
 
     kind: str
     arguments: tuple[Formula, ...]
@@ -109,7 +112,7 @@ class Bracket(Node):
 
 @dataclass(frozen=True, slots=True)
 class TallyOf(Node):
-    """The number of ``low <= index < high`` that satisfy ``condition``, a 0/1 formula."""
+    """The number of integers ``low <= index < high`` that satisfy ``condition``, a 0/1 formula."""
 
     index: str
     low: Formula
@@ -177,7 +180,7 @@ def _own_operators(formula: Formula) -> int:
 
 
 def symbols(formula: Formula, given: bool = True) -> Iterator[str]:
-    """Every letter that a formula reads, in order; ``given=False`` skips letters that are only tested for null."""
+    """Yield every letter that a formula reads, in order; unless ``given``, not those only tested for null."""
     if isinstance(formula, Sym):
         yield formula.name
     if isinstance(formula, Bracket) and formula.kind == "given" and not given:
@@ -188,17 +191,17 @@ def symbols(formula: Formula, given: bool = True) -> Iterator[str]:
 
 
 def tallies(formula: Formula) -> Iterator[TallyOf]:
-    """Every count of iterations in a formula."""
+    """Yield every :class:`TallyOf` in a formula."""
     return (part for part in walk(formula) if isinstance(part, TallyOf))
 
 
 def brackets(formulas: Iterable[Formula]) -> Iterator[Bracket]:
-    """Every bracket in ``formulas``."""
+    """Yield every bracket in ``formulas``."""
     return (part for formula in formulas for part in walk(formula) if isinstance(part, Bracket))
 
 
 class Table:
-    """Table of formulas as plain-data rows that refer to each other by position; equal formulas share a row."""
+    """A table of formulas as rows of plain data, which contain positions of other rows as operands."""
 
     def __init__(self) -> None:
         self.rows: list[Any] = []
@@ -206,7 +209,7 @@ class Table:
         self.seen: dict[int, tuple[Formula, int]] = {}  # by identity: hashing a formula walks through all of it
 
     def add(self, formula: Formula) -> int:
-        """The position of a formula's row; adds the row if it is missing."""
+        """Return the position of a formula's row, which is added if the table has no equal one."""
         if id(formula) not in self.seen:
             row = self._row(formula)
             position = self.known.setdefault(repr(row), len(self.rows))
@@ -241,7 +244,7 @@ class Table:
 
 
 def formulas_of(rows: Sequence[Any]) -> list[Formula]:
-    """The formulas of a table.
+    """Convert the rows of a :class:`Table` to formulas, one per row.
 
     Raises:
         ValueError: a row is no formula, or refers to a later one.

@@ -17,7 +17,7 @@ ZERO, ONE = Integer(0), Integer(1)
 
 
 def is_index(name: str) -> bool:
-    """Whether ``name`` is a loop index; these contain ``@``."""
+    """Whether ``name`` is that of a loop index, which contains ``@``."""
     return "@" in name
 
 
@@ -55,7 +55,7 @@ class Count(Function):  # type: ignore[misc]
 
 
 class PerToken(Count):
-    """Two counts of experts per token: those that the class runs, and those that the token is routed to.
+    """The number of experts per token: as many as the class runs, or as many as the token is routed to.
 
     A convention selects one count (:func:`symflops.count.count.count`), so no formula has both.
     """
@@ -172,7 +172,7 @@ class Whole(NonNegative):
 
 
 class Together(Whole):
-    """``Together(items, a)``: the sum of ``a`` over the items of an index set; ``a = 1`` counts them."""
+    """``Together(items, a)``: the sum of ``a`` over the items of the index set ``items``."""
 
 
 class Longest(Whole):
@@ -239,7 +239,7 @@ class Item(Reading):
 
 
 class Each(Reading):
-    """``list[i]`` of a config value that is a list, or one number for all positions."""
+    """``list[i]`` of a config value; if the value is one number instead of a list, this number."""
 
 
 class Length(Reading):
@@ -278,9 +278,9 @@ class Tally(Count):
 
 
 def unpadded(expr: Expr, of_items: bool = True) -> Expr:
-    """Replace the longest length of the batch in ``expr`` by each item's own length.
+    """Replace the longest length of the batch in ``expr`` by the length of each item.
 
-    With ``of_items`` False, the replacement is limited to sums over items (:class:`Together`).
+    Unless ``of_items``, this is done only within sums over items (:class:`Together`).
     """
     if not expr.has(Longest):
         return expr
@@ -290,7 +290,7 @@ def unpadded(expr: Expr, of_items: bool = True) -> Expr:
 
 
 def is_bracket(atom: Expr) -> bool:
-    """Whether ``atom`` can only be 0 or 1."""
+    """Whether ``atom`` is a bracket or the symbol of a flag, which are 0 or 1."""
     return isinstance(atom, Bracket) or (atom.is_Symbol and atom.name.startswith("?"))
 
 

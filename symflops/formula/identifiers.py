@@ -18,7 +18,7 @@ PATH = re.compile(r"[A-Za-z0-9_./*-]*\Z")
 """Characters that a path may contain outside braces."""
 
 YAML_WORDS = frozenset({"on", "off", "yes", "no", "y", "n", "true", "false", "null"})
-"""Words that some YAML readers convert. ``y`` and ``n`` stay allowed, because papers use these letters."""
+"""Words that some YAML readers convert; ``y`` and ``n`` stay allowed, as papers use these letters."""
 
 
 RESERVED = frozenset({"sizes", "pairs", "range", "sum", "max", "min", "len", "zip", "Sizes", "Moments", "Estimator", "Flops"})

@@ -21,7 +21,7 @@ MOST_REMAINDERS = 16
 
 
 def fewest_terms(polynomial: Polynomial) -> Polynomial:
-    """Simplify a polynomial by the identities of its atoms: an equal one with fewer or simpler terms."""
+    """Return an equal polynomial with fewer or simpler terms, by identities of the atoms."""
     polynomial = _possible(_in_one_spelling(polynomial))
     for _ in range(ROUNDS):
         before = polynomial
@@ -63,7 +63,7 @@ def _spelled(atom: Expr) -> Expr:
 
 
 def identities(polynomial: Polynomial) -> Iterator[Polynomial]:
-    """Polynomials over atoms of ``polynomial`` that are 0 for all sizes."""
+    """Yield polynomials over atoms of ``polynomial`` that are 0 for all sizes."""
     atoms = [atom for atom, _ in sorted_atoms({(atom, 1) for monomial in polynomial.terms for atom, _ in monomial})]
     for atom in atoms:
         if isinstance(atom, (Excess, Least, Most)):
@@ -78,7 +78,7 @@ def identities(polynomial: Polynomial) -> Iterator[Polynomial]:
 
 
 def _bounds(atom: Expr) -> Iterator[Polynomial]:
-    """Identities: ``max(0, a - b) + min(a, b) = a``, and ``max(a, b) = b + max(0, a - b)``."""
+    """Yield ``max(0, a - b) + min(a, b) - a`` or ``max(a, b) - b - max(0, a - b)``, which are 0."""
     if isinstance(atom, Excess):
         terms = Add.make_args(atom.args[0])
         over = Add(*(term for term in terms if not term.could_extract_minus_sign()))
@@ -101,7 +101,7 @@ def _least(one: Expr, other: Expr) -> Expr:
 
 
 def _remainders(atom: FloorDiv, atoms: list[Expr]) -> Iterator[Polynomial]:
-    """Identity: ``a = m*(a//m) + [a % m >= 1] + ... + [a % m >= m - 1]``."""
+    """Yield ``m*(a//m) + [a % m >= 1] + ... + [a % m >= m - 1] - a``, which is 0, for ``a//m``."""
     over, by = atom.args
     if by.is_Integer and 1 < by <= MOST_REMAINDERS:
         rest = [AtLeast(Modulo(over, by), Integer(least)) for least in range(1, int(by))]
@@ -110,7 +110,7 @@ def _remainders(atom: FloorDiv, atoms: list[Expr]) -> Iterator[Polynomial]:
 
 
 def _joined(first: Tally, second: Tally) -> Iterator[Polynomial]:
-    """Identity: tallies of a condition over ``range(a, b)`` and ``range(b, c)`` add up to ``range(a, c)``."""
+    """Yield the tallies over ``range(a, b)`` and ``range(b, c)`` minus that over ``range(a, c)``, if 0."""
     index, low, middle, condition = first.args
     other, start, high, same = second.args
     if same.xreplace({other: index}) == condition and _meet(low, middle, start, high):
@@ -118,19 +118,19 @@ def _joined(first: Tally, second: Tally) -> Iterator[Polynomial]:
 
 
 def _meet(low: Expr, middle: Expr, start: Expr, high: Expr) -> bool:
-    """Whether ``range(start, high)`` continues ``range(low, middle)``, even if cut at the end."""
+    """Whether ``range(low, middle)`` and ``range(start, high)`` are the parts of a range cut at ``start``."""
     end = _end(start, high)
     return low == 0 and end.is_nonnegative is True and middle in (Least(end, start), Least(start, end), _least(end, start))
 
 
 def _end(start: Expr, high: Expr) -> Expr:
-    """``a`` if ``high`` is ``start + max(0, a - start)``, else ``high``."""
+    """Return ``a`` if ``high`` has the form ``start + max(0, a - start)``, else ``high``."""
     run = high - start
     return run.args[0] + start if isinstance(run, Excess) else high
 
 
 def _ends(tally: Tally) -> Iterator[Polynomial]:
-    """Identity: a tally without its first or last index, plus the condition there, is the whole tally."""
+    """Yield a tally without its first or last index, plus its term there, minus the whole tally."""
     index, low, high, condition = tally.args
     if low == 0 and isinstance(high, Excess) and (high.args[0] + 1).is_nonnegative:
         whole = high.args[0] + 1
@@ -148,5 +148,5 @@ def _sum(*terms: Expr) -> Polynomial:
 
 
 def _weight(monomial: Monomial) -> int:
-    """Reading cost of a monomial: functions weigh more than letters, letters more than numbers."""
+    """How hard a monomial is to read: functions add more than letters, letters more than numbers."""
     return 2 + sum(1 if atom.is_Symbol else 2 if is_bracket(atom) else 3 + len(atom.free_symbols) for atom, _ in monomial)

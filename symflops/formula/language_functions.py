@@ -22,7 +22,7 @@ from symflops.formula.truth import NO, YES, Truth
 
 
 def listed(walker: Any, node: ast.ListComp) -> tuple[Any, ...] | Terms:
-    """The items of a list comprehension, or symbolic :class:`Terms` if a config gives the list."""
+    """Return the items of a list comprehension; :class:`Terms` if its list or range is still a symbol."""
     found = items_of(walker, node)
     if isinstance(found, Terms):
         return found
@@ -32,7 +32,11 @@ def listed(walker: Any, node: ast.ListComp) -> tuple[Any, ...] | Terms:
 
 
 def summed(walker: Any, node: ast.GeneratorExp) -> Expr:
-    """The value of ``sum(... for ...)``; a symbolic tally if a config gives the list."""
+    """Compute the value of ``sum(... for ...)``.
+
+    If the list or the range after ``in`` is still a symbol, because a config gives it, the value is a ``Tally``: the
+    unevaluated sum over the positions of the list or over the range.
+    """
     found = items_of(walker, node)
     if isinstance(found, Terms):
         return total(found)
@@ -40,12 +44,12 @@ def summed(walker: Any, node: ast.GeneratorExp) -> Expr:
 
 
 def total(terms: Terms, of: Callable[[Expr], Expr] = lambda item: item) -> Expr:
-    """The sum of ``of(item)`` over a symbolic list, as a tally."""
+    """Return the sum of ``of(item)`` over the items of a symbolic list, as a ``Tally`` over its index."""
     return fn.Tally(terms.index, terms.low, terms.high, terms.condition.expr * of(terms.item))
 
 
 def list_total(value: Any, of: Callable[[Expr], Expr] = lambda item: item) -> Expr | None:
-    """The sum of ``of(item)`` over a list of numbers, known or symbolic; None for any other value."""
+    """Return the sum of ``of(item)`` over a known or symbolic list of numbers; None if ``value`` is none."""
     if isinstance(value, Setting) and value.kind == "list":
         index = fn.size_symbol(f"{value.name}@")
         value = Terms(index, Integer(0), fn.Length(value.symbol), fn.Item(value.symbol, index))
@@ -58,7 +62,7 @@ def list_total(value: Any, of: Callable[[Expr], Expr] = lambda item: item) -> Ex
 
 
 def items_of(walker: Any, node: ast.GeneratorExp | ast.ListComp) -> list[tuple[Truth, Expr]] | Terms:
-    """The (condition, item) pairs of a comprehension, or symbolic :class:`Terms`."""
+    """Return (condition for being in the list, item) pairs of a comprehension, or symbolic :class:`Terms`."""
     (loop,) = node.generators
     assert isinstance(loop.target, ast.Name)
     name = loop.target.id
@@ -87,7 +91,7 @@ def items_of(walker: Any, node: ast.GeneratorExp | ast.ListComp) -> list[tuple[T
 
 
 def unused(name: str, names: Mapping[str, Any]) -> Symbol:
-    """A fresh index symbol for a comprehension over ``name``, distinct from those of enclosing ones."""
+    """Return an index symbol for the bound variable ``name`` that no value in ``names`` contains."""
     values = (getattr(value, "symbol", value) for value in names.values())
     taken = {symbol.name for value in values if isinstance(value, Expr) for symbol in value.free_symbols}
     found = (f"{name}{number or ''}@" for number in count())
@@ -95,7 +99,7 @@ def unused(name: str, names: Mapping[str, Any]) -> Symbol:
 
 
 def bounds_of(walker: Any, node: ast.expr) -> tuple[Expr, Expr] | None:
-    """The bounds of ``range(a, b)`` if one is symbolic; None for known bounds or another node."""
+    """Return (a, b) if ``node`` is ``range(a, b)`` with a symbolic bound, else None."""
     if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "range" and 0 < len(node.args) < 3):
         return None
     found = [walker.number(walker.visit(argument), argument) for argument in node.args]
@@ -205,7 +209,7 @@ FUNCTIONS: dict[str, tuple[tuple[int, ...], Function]] = {
 
 
 def call_function(name: str, walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
-    """Call a function of the language.
+    """Call the function ``name`` of the expression language with the values ``args``.
 
     Raises:
         TypeError: the arguments have wrong types.

@@ -40,9 +40,11 @@ Square = Callable[[Expr], Expr]
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """An attention mask: a pair is allowed if the base and every bound allow it; None is no bound.
+    """An attention mask: a pair of query and key is allowed if the base and every bound allow it.
 
-    ``prefix`` is used by the base of that name. The base ``within`` has the pairs within blocks alone.
+    The bounds ``sliding``, ``local`` and ``chunked`` are numbers of keys; None is no bound. ``prefix`` is the number of keys
+    of the base ``prefix``. ``within`` is the number of pairs within blocks, and the base ``within`` allows only these.
+    ``picked`` is the number of pairs of a mask with a fixed number of keys per row.
     """
 
     base: str = "full"
@@ -76,7 +78,7 @@ def useful_pairs(mask: Mask, queries: Expr, keys: Expr) -> Expr:
     """Number of pairs that ``mask`` allows between ``queries`` and ``keys`` tokens of one sample.
 
     Raises:
-        ValueError: no such base.
+        ValueError: the base of ``mask`` is none of ``BASES``.
     """
     if mask.base not in BASES:
         raise ValueError(f"no closed form for the mask '{mask.name}'")
@@ -91,7 +93,7 @@ def useful_pairs(mask: Mask, queries: Expr, keys: Expr) -> Expr:
 
 
 def behind(mask: Mask, queries: Expr, keys: Expr) -> Expr:
-    """Number of allowed pairs with keys up to the query's own position."""
+    """Number of pairs that ``mask`` allows with keys up to the position of the query."""
     if mask.sliding is None and mask.local is None and mask.chunked is None:
         return causal(queries, keys)
     square, start = chunks(lambda length: band(mask, length), mask.chunked), Excess(keys - queries)
@@ -99,7 +101,7 @@ def behind(mask: Mask, queries: Expr, keys: Expr) -> Expr:
 
 
 def ahead(mask: Mask, queries: Expr, keys: Expr) -> Expr:
-    """Number of allowed pairs with keys after the query's own position, e.g. within a prefix."""
+    """Number of pairs that ``mask`` allows with keys after the position of the query, as within a prefix."""
     start, early = Excess(keys - queries), Excess(queries - keys)
     rows, last, seen = queries, keys, Least(queries, keys)
     if mask.base == "prefix" and mask.prefix is not None:
@@ -129,7 +131,7 @@ def triangle(length: Expr) -> Expr:
 
 
 def band(mask: Mask, length: Expr) -> Expr:
-    """Pairs up to the diagonal of a square: row ``t`` attends to the last ``min(t + 1, W)`` keys."""
+    """Number of pairs if row ``t`` of ``length`` attends to the last ``min(t + 1, W)`` keys (bound ``W``)."""
     if mask.sliding is None:
         return triangle(length) if mask.local is None else length + near(length, mask.local)
     width = mask.sliding if mask.local is None else Least(mask.sliding, mask.local + ONE)
@@ -138,7 +140,7 @@ def band(mask: Mask, length: Expr) -> Expr:
 
 
 def near(length: Expr, reach: Expr | None) -> Expr:
-    """Pairs on one side of a square's diagonal within ``W``: ``min(0, W) + ... + min(length - 1, W)``."""
+    """Number of pairs up to ``W`` = ``reach`` beside a diagonal: ``min(0, W) + ... + min(length - 1, W)``."""
     if reach is None:
         return triangle(length - ONE)
     short = Least(length, reach)
@@ -146,27 +148,27 @@ def near(length: Expr, reach: Expr | None) -> Expr:
 
 
 def chunks(square: Square, size: Expr | None) -> Square:
-    """Restrict ``square`` (length -> pairs) to chunks of ``size``: whole chunks plus the rest."""
+    """Restrict ``square``, which maps a length to a number of pairs, to chunks of ``size`` keys, if any."""
     if size is None:
         return square
     return lambda length: FloorDiv(length, size) * square(size) + square(Modulo(length, size))
 
 
 def reach(mask: Mask, keys: Expr) -> Expr:
-    """Number of keys for a row far from both ends: ``keys``, or the smallest bound."""
+    """Number of keys that a row far from both ends attends to: ``keys``, or the smallest bound."""
     for bound in bounds_of(mask):
         keys = Least(keys, bound)
     return keys
 
 
 def bounds_of(mask: Mask) -> list[Expr]:
-    """Number of keys that each bound of a mask allows a row far from both ends."""
+    """Return, for each bound of a mask, the number of keys that it allows for a row far from both ends."""
     bounds = [mask.sliding, mask.chunked, None if mask.local is None else 2 * mask.local + ONE]
     return [bound for bound in bounds if bound is not None]
 
 
 def area(mask: Mask, queries: Expr, keys: Expr) -> Expr:
-    """Geometric area of a mask, ``L**2 / 2`` if causal; the useful pairs if it looks ahead."""
+    """Area of a mask as a geometric shape, ``L**2 / 2`` if causal; the useful pairs if it looks ahead."""
     if mask.looks_ahead:
         return useful_pairs(mask, queries, keys)
     half = Rational(1, 2)
@@ -180,7 +182,7 @@ def area(mask: Mask, queries: Expr, keys: Expr) -> Expr:
 
 
 def pairs_by(word: str, mask: Mask, queries: Expr, keys: Expr) -> Expr:
-    """Number of pairs under a convention's word for a mask: ``useful``, ``all``, ``half``, ``band``, ...
+    """Number of pairs of a mask that a convention counts by ``word``: ``useful``, ``all``, ``half``, ...
 
     ``band`` gives every row its full width, ``half_band`` half of that. ``half_within`` is half of all pairs if every key is
     within the bounds, else the useful pairs. ``area`` is the geometric area, half a square for a causal mask. The suffix

@@ -19,7 +19,7 @@ from symflops.formula.written import text_of
 
 
 class Polynomial(Poly):
-    """A polynomial over sympy expressions."""
+    """A sparse polynomial whose atoms are sympy expressions."""
 
     __slots__ = ()
 
@@ -42,7 +42,7 @@ class Polynomial(Poly):
         return frozenset(pairs)
 
     def __mul__(self, other: Polynomial) -> Polynomial:
-        """The product; with unrelated atoms no terms merge, so monomials are simply united."""
+        """Return the product; with unrelated atoms no terms merge, so that monomials are only united."""
         if not self.atoms.isdisjoint(other.atoms) or _meet(self.atoms, other.atoms) or _meet(other.atoms, self.atoms):
             return super().__mul__(other)
         return Polynomial({one | two: a * b for one, a in self.terms.items() for two, b in other.terms.items()})
@@ -55,7 +55,7 @@ class Polynomial(Poly):
         )
 
     def split_whole(self, inside: Callable[[Expr], bool]) -> dict[Monomial, Polynomial]:
-        """Like :meth:`split`, but a nonempty part also takes the divisors, so that quotients stay together."""
+        """Like :meth:`split`, but a nonempty part also contains the divisors of its monomial."""
 
         def part(monomial: Monomial) -> Monomial:
             chosen = frozenset(pair for pair in monomial if inside(pair[0]))
@@ -64,7 +64,7 @@ class Polynomial(Poly):
         return self.grouped(part)
 
     def quotient(self, other: Polynomial) -> Polynomial | None:
-        """The exact quotient if ``other`` is one term, or a constant multiple of this polynomial; else None."""
+        """Return the exact quotient if ``other`` is one term, or this polynomial times a number; else None."""
         if len(other.terms) == 1:
             ((divisor, factor),) = other.terms.items()
             terms: dict[Monomial, Factor] = {}
@@ -165,7 +165,7 @@ def _nothing_at(atom: Expr) -> Expr:
 
 
 class Definitions:
-    """Formulas of derived sizes, and comparison and division of expressions under them."""
+    """Formulas of derived sizes; compares and divides expressions after substituting these formulas."""
 
     def __init__(self) -> None:
         self.pairs: dict[Symbol, Expr] = {}
@@ -188,11 +188,11 @@ class Definitions:
         return self._known[expr]
 
     def equal(self, a: Expr, b: Expr) -> bool:
-        """Whether two expressions are equal for all sizes."""
+        """Whether two expressions have equal polynomials once derived sizes are replaced by their formulas."""
         return a == b or self.expand(a) == self.expand(b)
 
     def formulas_of(self, *values: Expr | None) -> str:
-        """The definitions of the derived sizes in ``values`` (``a is b * c, ...``), as a note of a finding."""
+        """Return the definitions of derived sizes in ``values`` as text for a finding: ``a is b * c, ...``."""
         symbols = {symbol for value in values if value is not None for symbol in value.free_symbols}
         return ", ".join(f"{said(symbol)} is {said(value)}" for symbol, value in self.pairs.items() if symbol in symbols)
 

@@ -119,7 +119,7 @@ class Poly:
         return {chosen: type(self)(terms) for chosen, terms in parts.items()}
 
     def powers(self, atom: Any) -> dict[int, Self]:
-        """Exponent of ``atom`` -> coefficient, which is free of the atom."""
+        """Group terms by their exponent of ``atom``: exponent -> coefficient without ``atom``."""
         return {dict(chosen).get(atom, 0): part for chosen, part in self.split(lambda other: other == atom).items()}
 
     def without(self, ones: Collection[Any]) -> Self:
@@ -134,7 +134,7 @@ class Poly:
 
     @property
     def number(self) -> Fraction | None:
-        """The value of a constant polynomial, else None."""
+        """The value of a constant polynomial; None if the polynomial is not constant."""
         return None if any(self.terms.keys() - {CONSTANT}) else Fraction(self.terms.get(CONSTANT, 0))
 
     @property
@@ -144,13 +144,13 @@ class Poly:
 
     @property
     def sign(self) -> int:
-        """1 or -1 if all terms have that sign, else 0."""
+        """1 if all factors are positive, -1 if all are negative, else 0."""
         found = {1 if factor > 0 else -1 for factor in self.terms.values()}
         return found.pop() if len(found) == 1 else 0
 
 
 def ratio(above: Factor, below: Factor) -> Factor:
-    """The exact quotient of two factors; an int if whole."""
+    """Return the exact quotient of two factors: an int if it is whole, else a Fraction."""
     if type(above) is int and type(below) is int and above % below == 0:
         return above // below
     found = Fraction(above) / below
@@ -205,7 +205,7 @@ def content(factors: Collection[Factor]) -> Factor:
 
 
 def common_monomial(monomials: Iterable[Monomial]) -> Monomial:
-    """The greatest common divisor of monomials; a negative exponent in one counts for all."""
+    """The greatest common divisor of monomials, with every atom whose exponent is negative in any of them."""
     first, *others = map(dict, monomials)
     for powers in others:
         first = {atom: min(exponent, powers.get(atom, 0)) for atom, exponent in first.items()}
@@ -217,7 +217,7 @@ P = TypeVar("P", bound=Poly)
 
 
 def reduced(polynomial: P, identity: P, weight: Callable[[Monomial], int]) -> P:
-    """Add multiples of ``identity``, which equals 0, to ``polynomial`` that reduce its total ``weight``."""
+    """Subtract multiples of ``identity``, which is 0, where that reduces the sum of ``weight`` over terms."""
     weights = {part: weight(part) for part in identity.terms}
     if sum(any(part <= monomial for monomial in polynomial.terms) for part in weights if part) < 2:
         return polynomial
@@ -236,7 +236,7 @@ def reduced(polynomial: P, identity: P, weight: Callable[[Monomial], int]) -> P:
 
 
 def _cofactors(polynomial: Poly, identity: Poly) -> list[Monomial]:
-    """Quotients of terms of ``polynomial`` by non-constant monomials of ``identity``, in a fixed order."""
+    """Return the monomials that map a term of ``identity`` to one of ``polynomial``, in a fixed order."""
     atoms = {atom for part in identity.terms for atom, _ in part}
     found = {
         monomial - part: None
@@ -248,11 +248,11 @@ def _cofactors(polynomial: Poly, identity: Poly) -> list[Monomial]:
 
 
 def _multiples(found: Mapping[Monomial, Factor], identity: Poly) -> list[int]:
-    """Candidate integer multiples of ``identity`` to subtract: 0, and those that cancel a term."""
+    """Return the multiples of ``identity`` to try: 0, and integers that cancel a factor in ``found``."""
     multiples = dict.fromkeys([0, *(ratio(factor, identity.terms[part]) for part, factor in found.items())])
     return [one for one in multiples if isinstance(one, int)]
 
 
 def _cost(found: Mapping[Monomial, Factor], identity: Poly, weights: Mapping[Monomial, int], times: int) -> int:
-    """Total weight of the terms that remain after subtracting ``times * identity``."""
+    """Return the total weight of terms that remain in ``found`` after subtracting ``times * identity``."""
     return sum(weights[part] for part, factor in found.items() if factor != times * identity.terms[part])

@@ -23,7 +23,10 @@ MAX_DEGREE, MAX_CUTS = 12, 8
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The range ``low <= index < high``: not below any of ``lows``, below each of ``highs``."""
+    """The range ``low <= index < high``, and what is known of it.
+
+    Indices are at least each of ``lows``, and below each of ``highs``. The expressions ``positive`` are at least 1.
+    """
 
     low: Expr
     high: Expr
@@ -33,7 +36,7 @@ class Run:
 
 
 def closed_sum(index: Symbol, low: Expr, high: Expr, term: Expr) -> Expr | None:
-    """Closed form of the sum of ``term`` over ``low <= index < high`` (given ``low <= high``), or None."""
+    """Closed form of the sum of ``term`` over ``low <= index < high`` (``low <= high``); None if unknown."""
     divisors = frozenset(atom.args[1] for atom in term.atoms(FloorDiv, Modulo) if atom.has(index))
     term = term.replace(Modulo, lambda a, b: a - b * FloorDiv(a, b) if a.has(index) else Modulo(a, b))
     found = _total(index, Run(low, high, (low,), (high,), divisors), term)
@@ -60,7 +63,7 @@ def _total(index: Symbol, run: Run, term: Expr) -> Expr | None:
 
 
 def _changes_by_runs(index: Symbol, run: Run, term: Expr) -> bool:
-    """Whether all bounds depend on the index only through ``index // B``: sum blocks of ``B`` first."""
+    """Whether there are ``BOUNDS`` on the index, all of which read it only through one ``index // B``."""
     bounds = [atom for atom in term.atoms(*BOUNDS) if atom.has(index)]
     quotients = [atom for atom in term.atoms(FloorDiv) if atom.has(index)]
     if not bounds or len(quotients) != 1 or quotients[0].args[0] != index or run.low != ZERO:
@@ -104,7 +107,7 @@ def _excess(index: Symbol, run: Run, value: Expr) -> Expr:
 
 
 def _cut(index: Symbol, run: Run, atom: Expr) -> list[tuple[Run, Expr]] | None:
-    """Split ``run`` where ``atom`` changes sides: (part, value of the atom) pairs, or None."""
+    """Split ``run`` where ``atom`` changes from or to 0; returns (part, value of ``atom``) pairs, or None."""
     above, rest = (atom.args[0], atom.args[0]) if isinstance(atom, Excess) else (ONE, atom.args[0] - atom.args[1])
     found = _turn(index, run, rest, isinstance(atom, AtLeast))
     if found is None:
@@ -123,7 +126,10 @@ def _cut(index: Symbol, run: Run, atom: Expr) -> list[tuple[Run, Expr]] | None:
 
 
 def _turn(index: Symbol, run: Run, rest: Expr, strict: bool) -> tuple[Expr, bool] | None:
-    """(place, rises): from ``place`` on, ``rest >= 0`` if rising, else ``<= 0`` (``strict``: ``< 0``)."""
+    """Find where ``rest`` changes its sign; returns (index, rises), or None if that is unknown.
+
+    From this index on, ``rest >= 0`` if ``rises``, else ``rest <= 0``, or ``rest < 0`` if ``strict``.
+    """
     parts = Polynomial.of(rest).split(lambda atom: atom.has(index))
     moving = [(monomial, factor) for monomial, factor in parts.items() if monomial]
     if not moving:
@@ -144,7 +150,7 @@ def _turn(index: Symbol, run: Run, rest: Expr, strict: bool) -> tuple[Expr, bool
 
 
 def _quotient(function: Callable[[Expr, Expr], Expr], above: Expr, below: Expr) -> Expr:
-    """The exact quotient if it is an integer polynomial, else ``function(above, below)``, which rounds."""
+    """``above / below`` if it is an integer polynomial, else ``function(above, below)``."""
     whole = Polynomial.of(above).quotient(Polynomial.of(below))
     return whole.expr if whole is not None and whole.expr.is_integer else function(above, below)
 
@@ -158,7 +164,7 @@ def _positive(expr: Expr, run: Run) -> bool:
 
 
 def _by_runs(index: Symbol, run: Run, term: Expr, quotients: list[Expr]) -> Expr | None:
-    """Sum ``term`` over full blocks of a divisor, plus the partial last block; None if not possible."""
+    """Compute the sum of ``term`` over full blocks of a divisor and the partial last one; None if unknown."""
     first, *others = quotients
     if others or not _is_quotient(index, first):
         return None
@@ -186,7 +192,7 @@ def _by_runs(index: Symbol, run: Run, term: Expr, quotients: list[Expr]) -> Expr
 
 
 def _power_sums(index: Symbol, run: Run, term: Expr) -> Expr | None:
-    """Sum a polynomial in the index over ``run``; None if it has other index-dependent atoms."""
+    """Compute the sum of ``term`` over ``run`` if it is a polynomial in the index; else return None."""
     total: Expr = ZERO
     for monomial, factor in Polynomial.of(term).split(lambda atom: atom.has(index)).items():
         power = dict(monomial).get(index, 0) if monomial else 0

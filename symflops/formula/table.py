@@ -19,7 +19,7 @@ class ConfigError(SymflopsError, ValueError):
 
 
 class Formulas:
-    """Evaluates the formulas of one table."""
+    """Evaluates the formulas of one table, whose rows are ``nodes``."""
 
     def __init__(self, nodes: Sequence[Any]) -> None:
         self.nodes = nodes
@@ -96,7 +96,7 @@ class Formulas:
         return ON_LISTS[operator](*values) if values[0] != 0 else 0  # a null list counts as 0, and so do its items
 
     def _tally(self, index: str, turns: range, condition: int, names: Mapping[str, Any]) -> Any:
-        """Sum a condition over the iterations ``turns``."""
+        """Compute the sum of the formula ``condition`` over the values ``turns`` of ``index``."""
         return sum([self._value(condition, {**names, index: turn}) for turn in turns])
 
     def _product(self, factors: Sequence[int], names: Mapping[str, Any]) -> Any:
@@ -109,7 +109,7 @@ class Formulas:
         return result
 
     def _bracket(self, condition: str, operands: Sequence[int], names: Mapping[str, Any]) -> int:
-        """1 if a condition holds, else 0; letters may be texts, lists or null."""
+        """Return 1 if a condition on ``operands`` holds, else 0; letters may be texts, lists or null."""
         nodes = [self.nodes[operand] for operand in operands]
         if condition == "?given":
             return int(type(nodes[0]) is str and names[nodes[0]] is not None)
@@ -136,7 +136,7 @@ class BoundFormulas(Formulas):
 
 
 def operands(node: Sequence[Any]) -> Sequence[int]:
-    """The positions that a node refers to."""
+    """Return the positions of the nodes that are operands of ``node``."""
     match node[0]:
         case "text" | "/":
             return ()

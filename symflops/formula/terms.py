@@ -47,7 +47,7 @@ def times(*formulas: Formula) -> Formula:
 
 
 def _is_late(factor: Formula) -> bool:
-    """Whether a factor prints after letters: a bracket or a sum, or a power of one."""
+    """Whether a factor is a bracket, a sum, or a power of either, which print after letters."""
     return isinstance(factor.base if type(factor) is Power else factor, (Bracket, Sum))
 
 
@@ -62,7 +62,7 @@ def plus(formulas: Sequence[Formula]) -> Formula:
 
 
 def coefficient(term: Formula) -> tuple[Factor, Formula]:
-    """Split a term into its numeric coefficient and the rest."""
+    """Split a term into its numeric coefficient and the product of its other factors."""
     if isinstance(term, Num):
         return term.value, ONE
     if not isinstance(term, Prod):
@@ -73,7 +73,7 @@ def coefficient(term: Formula) -> tuple[Factor, Formula]:
 
 
 def factors_of(formula: Formula) -> tuple[Formula, ...]:
-    """The factors of a product; any other formula is its own factor."""
+    """Return the factors of a product; any other formula is its only factor."""
     return formula.factors if isinstance(formula, Prod) else (formula,)
 
 
@@ -89,7 +89,7 @@ def sum_of(terms: Iterable[Formula]) -> Formula:
 
 
 def is_negative(formula: Formula) -> bool:
-    """Whether a term prints with a minus; such terms follow the others."""
+    """Whether a term has a negative number as its first factor, and so prints with a minus."""
     first = factors_of(formula)[0]
     return isinstance(first, Num) and first.value < 0
 
@@ -99,7 +99,7 @@ PLAIN = frozenset({str, int, bool, float, Fraction, type(None)})
 
 
 class Rewriting:
-    """Replaces formulas in nested dataclasses and tuples by ``change(formula)``; None recurses.
+    """Replaces formulas in nested dataclasses and tuples by ``change(formula)``, or, if None, their parts.
 
     A value without changed formulas stays the same object, and a shared object is rewritten once.
     """
@@ -131,7 +131,7 @@ class Rewriting:
         return replace(value, **changed) if changed else value
 
     def names(self, kind: type) -> tuple[str, ...]:
-        """The fields of a dataclass; other types have none."""
+        """Return the names of the fields of a dataclass; empty for other types."""
         if kind not in self.fields:
             self.fields[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
         return self.fields[kind]

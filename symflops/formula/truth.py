@@ -37,7 +37,7 @@ class UnknownSizeError(Exception):
 
 
 def unequal_widths(widths: Iterable[Expr], message: str, span: Span | None) -> UnknownSizeError | None:
-    """The error for unequal ``widths`` that depend on a condition; None if no condition occurs."""
+    """Create the error for unequal ``widths`` if one of them depends on a condition; else return None."""
     atoms = {atom for width in widths for atom in width.atoms(Bracket, Symbol) if is_bracket(atom)}
     sizes = sizes_in(*atoms)
     if not sizes:
@@ -50,7 +50,7 @@ def unequal_widths(widths: Iterable[Expr], message: str, span: Span | None) -> U
 def tangled(brackets: Iterable[Expr]) -> UnknownSizeError:
     """The error for a condition over too many ``brackets``.
 
-    It names the size to fix: preferably a list that a bracket reads, a count only as the last resort.
+    The error names the size to fix: preferably a list that a bracket reads, a count only as the last resort.
     """
     rank: dict[str, int] = {}
     for bracket in sorted(brackets, key=text_of):
@@ -80,13 +80,13 @@ class Truth:
 
     @classmethod
     def of(cls, bracket: Expr | bool | int) -> Truth:
-        """The condition that ``bracket`` holds; also accepts a bool or a constant."""
+        """The condition that ``bracket`` is 1; a bool or a constant gives ``YES`` or ``NO``."""
         if isinstance(bracket, (bool, int)) or bracket.is_Integer:
             return YES if int(bracket) else NO
         return cls({frozenset((bracket,)): 1})
 
     def __and__(self, other: Truth) -> Truth:
-        """The condition that both hold.
+        """The condition that this one and ``other`` hold.
 
         Raises:
             UnknownSizeError: the result has more than ``MAX_TERMS`` terms.
@@ -108,25 +108,25 @@ class Truth:
         return _known(YES.plus(self, -1))
 
     def plus(self, other: Truth, factor: int = 1) -> Truth:
-        """``self + factor * other``; a sum is 0/1 only if the two conditions exclude each other."""
+        """Return the sum ``self + factor * other``, which is a condition only if it is always 0 or 1."""
         terms = dict(self.terms)
         for product, value in other.terms.items():
             terms[product] = terms.get(product, 0) + factor * value
         return _known(Truth(terms))
 
     def choose(self, then: Truth, otherwise: Truth) -> Truth:
-        """The condition ``then`` if this holds, else ``otherwise``."""
+        """The condition ``then`` where this one holds, and ``otherwise`` where it does not."""
         if then == otherwise:
             return then
         return _known((self & then).plus(~self & otherwise))
 
     def implies(self, other: Truth) -> bool:
-        """Whether ``other`` holds whenever this does."""
+        """Whether ``other`` is known to hold whenever this condition does."""
         return self is other or other is YES or (self & ~other) == NO
 
     @property
     def expr(self) -> Expr:
-        """The polynomial as a sympy expression, 0 or 1, by which a cost can be multiplied."""
+        """The condition as a sympy expression with the value 0 or 1, by which a cost can be multiplied."""
         if self._expr is None:
             products = (Mul(Integer(factor), *sorted(product, key=text_of)) for product, factor in self.terms.items())
             self._expr = Add(*products)
@@ -134,7 +134,7 @@ class Truth:
 
     @property
     def equation(self) -> tuple[Expr, Expr] | None:
-        """(size, value) if the condition is the single equation ``size = value``, else None."""
+        """(size, value) if this condition is the single equation ``size = value``, else None."""
         for product in self.terms:
             (atom, *more) = product or (None,)
             if isinstance(atom, Equal) and not more and self.terms == {product: 1}:

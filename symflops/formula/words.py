@@ -83,7 +83,7 @@ def _is_condition(part: Expr) -> bool:
 
 @lru_cache(maxsize=4096)  # captions of operators name few widths, many times
 def words_of(expr: Expr | int) -> str:
-    """An expression in mathematical notation, as text; a single condition gives two cases.
+    """Print an expression in mathematical notation; with one condition in it, as two cases.
 
     >>> from sympy import Symbol
     >>> L, J = Symbol("L", integer=True), Symbol("J", integer=True)
@@ -99,7 +99,7 @@ def words_of(expr: Expr | int) -> str:
 
 
 def said(expr: Any) -> str:
-    """An expression in the language of specs, for messages; a single condition gives two cases.
+    """Print an expression in the language of specs, for messages; with one condition in it, as two cases.
 
     >>> L, deep = fn.size_symbol("L"), fn.flag_symbol("deep")
     >>> said(fn.Excess(L - 3)), said(4 * deep + L * (1 - deep)), said(-3 * fn.FloorDiv(L, 3)), said(None)

@@ -38,7 +38,7 @@ class Plain(StrPrinter):  # type: ignore[misc]
 
 @lru_cache(maxsize=1 << 14)
 def text_of(atom: Expr) -> str:
-    """The text of an atom, a sort key that does not depend on the hash seed."""
+    """Print an atom; the text is a sort key that does not depend on the hash seed."""
     return str(Plain().doprint(atom))
 
 

@@ -9,10 +9,13 @@ from symflops.support.findings import Span
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The dimensions of a real tensor, or the lengths that its values hold.
+    """How a real input tensor carries the lengths of streams: by its shape, or by its values.
 
-    ``axes`` are the dimensions (``"b c f h w"``), each a name or an expression; ``b`` is the number of items. ``values`` names
-    the columns of a tensor with one row per item. ``counts`` names the stream whose length is the sum of each row.
+    Attributes:
+        axes: Its dimensions, such as those of ``"b c f h w"``, each a name or an expression; ``b`` is the number of items.
+        values: For a tensor with one row per item: the length that each column contains.
+        counts: The stream whose length is the sum of a row; empty if none.
+        span: The place in the spec.
     """
 
     axes: tuple[str, ...] = ()
@@ -23,11 +26,16 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """A declared stream: index set, batch variables (the axes of a batch entry), and rows per item.
+    """A declared stream of a program.
 
-    A batch may omit an ``optional`` stream, whose inputs are all conditional. If no stream of an index set has batch variables,
-    one stream ``counts``: a batch gives the number of its items. An omitted stream has the length ``absent``, which a layout
-    may set to 1.
+    Attributes:
+        name: The name of the stream.
+        items: The index set.
+        variables: The lengths that a batch gives for each item, in order.
+        rows: Rows per item as a formula of these lengths.
+        optional: Whether a batch may omit the stream.
+        counts: Whether a batch gives a number of items here, because no stream of the index set has lengths.
+        absent: The length of an omitted stream: 0, or a default.
     """
 
     name: str
@@ -40,15 +48,21 @@ class StreamInfo:
 
     @property
     def given(self) -> bool:
-        """Whether a batch has an entry for this stream."""
+        """Whether batches have an entry for this stream: lengths, or a number of items."""
         return bool(self.variables) or self.counts
 
 
 @dataclass(frozen=True, slots=True)
 class InputInfo:
-    """An argument of the model whose shape or values carry lengths.
+    """An argument of the model's forward method whose shape or values carry lengths.
 
-    ``width`` is None for a carrier of indices; ``when`` is 1 if the model has the argument, else 0.
+    Attributes:
+        name: The argument.
+        stream: The stream of its rows; empty if it only carries lengths.
+        layout: How it carries lengths; None if not declared.
+        over: The index set of its items, if it has no stream.
+        width: Its width; None for indices or lengths.
+        when: 1 if the model has the argument, else 0, as a formula of sizes; None: always 1.
     """
 
     name: str
@@ -61,10 +75,15 @@ class InputInfo:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A sum over the items of an index set, of a function of one item's lengths.
+    """A sum over the items of an index set, of a function (``formula``) of the lengths of each item.
 
-    ``sizes`` are the letters that the function reads in addition to lengths. ``side`` is ``padded`` if the moment always uses
-    padded lengths; otherwise the convention decides. ``only`` are the conventions that use it; empty means all.
+    Attributes:
+        name: The name in code and pages.
+        items: The index set.
+        formula: The function.
+        sizes: Letters of sizes and statistics that the function reads in addition to lengths.
+        side: ``padded`` if lengths are always padded ones; empty if the convention decides.
+        only: The conventions that use this moment; empty means all.
     """
 
     name: str
@@ -76,15 +95,16 @@ class Moment:
 
     @property
     def constant(self) -> bool:
-        """Whether the moment is 1 for every batch."""
+        """Whether the moment is the number 1 for every batch: a constant, once per batch."""
         return self.items == ONCE and isinstance(self.formula, Num)
 
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """A quantity of a whole batch: the ``sum`` or ``max`` (its ``kind``) of ``formula`` over an index set.
+    """A number for a whole batch: the ``sum`` or ``max`` (its ``kind``) of ``formula`` over an index set.
 
-    Moments read it as a letter, by its name. Such moments belong to one batch and cannot be added over batches.
+    Formulas of moments read it under its ``name``. Such a moment is only valid for its own batch: it cannot be added to that
+    of another batch.
     """
 
     name: str
@@ -95,10 +115,13 @@ class Statistic:
 
 @dataclass(frozen=True, slots=True)
 class BatchCondition:
-    """A function of a batch as a whole that must be at least 1, or the class refuses the batch.
+    """A condition on a whole batch: ``formula``, of statistics of the batch, must be at least 1.
 
-    It reads ``statistics`` by name, and is skipped if one has no items. ``text`` describes the batches that the class accepts,
-    with ``values`` for ``{0}``, ``{1}``, ...
+    Attributes:
+        formula: The function; it reads the statistics by name.
+        statistics: The statistics. If one of them has no items, the condition is not checked.
+        text: The batches that the class accepts, in words.
+        values: Formulas whose values replace ``{0}``, ``{1}``, ... in ``text``.
     """
 
     formula: Formula
@@ -109,10 +132,11 @@ class BatchCondition:
 
 @dataclass(frozen=True, slots=True)
 class InnerLength:
-    """A function of one item's lengths that must be at least 1, or the model cannot run the item.
+    """A condition on each item: ``formula``, of the item's lengths, must be at least 1.
 
-    It is the length of an inner value, or 1 minus the remainder of a division, or a condition of the spec. For a condition,
-    ``text`` describes the items that the class accepts, with ``values`` for ``{0}``, ``{1}``, ...
+    The formula is the length of a value inside the model, or 1 minus the remainder of a division that must be exact, or 1 where
+    a condition of the spec holds and 0 elsewhere. Only in the last case ``text`` says which items the class accepts, with
+    ``values`` for ``{0}``, ``{1}``, ...
     """
 
     items: str
@@ -123,7 +147,10 @@ class InnerLength:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A formula of sizes that must be 0; ``text`` describes a violation (an expectation: what 0 means)."""
+    """A formula of sizes that must be 0, or a config is refused with the message ``text``.
+
+    Among ``Program.expected`` a formula of 0 instead means that the work is an expectation, and ``text`` says of what.
+    """
 
     formula: Formula
     text: str

@@ -10,14 +10,17 @@ from symflops.ir.program import Program
 
 
 def in_moments(terms: Terms, program: Program) -> Formula:
-    """The sum of coefficient times moment as a formula; the constant moment of a batch is 1."""
+    """A closed form as one formula: the sum over ``terms`` of coefficient times moment.
+
+    The moment at position N is written as the letter ``moment@N``, or left out if it is 1 for every batch.
+    """
     return sum_of(
         factor if program.moments[position].constant else times(factor, Sym(f"moment@{position}")) for position, factor in terms
     )
 
 
 def needed(formulas: Iterable[Formula], program: Program) -> list[str]:
-    """Letters that ``formulas`` read, directly or through derived sizes, in the program's order."""
+    """Letters of sizes and derived sizes that ``formulas`` read, directly or through derived sizes."""
     wanted = {name for formula in formulas for name in symbols(formula)}
     for definition in reversed(program.definitions):
         if definition.letter in wanted:

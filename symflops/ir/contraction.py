@@ -14,11 +14,15 @@ ONE = Integer(1)
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One side of a contraction: values, parameters, or results of the operator's other contractions.
+    """One side of a contraction.
 
-    ``parameters`` are positions in the operator. ``seen`` is True if PyTorch's counter counts this operand's gradient; None
-    means the contraction's ``seen``.
-    ``counted`` is the number of times that it counts that gradient; more than 1 is an error of the counter.
+    Attributes:
+        label: What pages call it, such as ``W``.
+        values: Ids of the values that it is made of.
+        parameters: Positions, among the operator's parameters, of those that it is made of.
+        inner: Names of other contractions of the operator whose results it is made of.
+        seen: Whether PyTorch's counter counts the gradient of this operand; None: the same as ``Contraction.seen``.
+        counted: How often PyTorch's counter counts that gradient; more than 1 is an error of the counter.
     """
 
     label: str
@@ -30,13 +34,21 @@ class Operand:
 
     @property
     def is_weight(self) -> bool:
-        """Whether its gradient is a weight gradient."""
+        """Whether the operand is made of parameters, so that its gradient is a weight gradient."""
         return bool(self.parameters)
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The pairs of softmax attention: folded axes, queries, keys, masks with their conditions, and heads."""
+    """The pairs of one softmax attention: ``fold`` times ``queries`` by ``keys``, under ``masks``.
+
+    Attributes:
+        fold: Product of the axes that are treated as batch.
+        queries: Number of queries.
+        keys: Number of keys.
+        masks: Each mask with the condition under which it applies.
+        heads: Number of query heads.
+    """
 
     fold: Expr
     queries: Expr
@@ -47,10 +59,14 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Runs of a contraction per item: ``executed`` in all, ``useful`` after masking.
+    """How often a contraction runs per item, such as rows of a linear or pairs of an attention.
 
-    ``mask`` names the mask, for conventions that count it their own way; empty without one. ``tokens`` is the number of queries
-    in causal self-attention, which can run token by token over a cache; None elsewhere.
+    Attributes:
+        executed: Runs of the real model.
+        useful: Runs for pairs that the mask leaves; equal to ``executed`` without a mask.
+        mask: Name of the mask; empty without one.
+        tokens: Number of queries if this is causal self-attention, which can run token by token over a cache; else None.
+        pairs: The pairs, for conventions that count them in their own way; None if this is not attention.
     """
 
     executed: Expr
@@ -62,11 +78,18 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """A product of two operands: ``size`` multiply-adds, ``extent`` times per item of ``items``.
+    """A product of two operands: ``size`` multiply-adds, run ``extent`` times per item of an index set.
 
-    ``kind`` is its class of work (``linear``, ``attention``, ``product``, ...); ``seen`` is False for work that PyTorch's
-    counter misses. ``role`` overrides the operator's role; ``side`` fixes its lengths to ``real`` or ``padded``. Empty means
-    no override.
+    Attributes:
+        name: Its formula, such as ``y = xW``.
+        operands: The two sides.
+        size: Multiply-adds per run, in sizes.
+        items: The index set.
+        extent: Runs per item.
+        kind: Class of work: ``linear``, ``attention``, ``product``, ...
+        seen: Whether PyTorch's FLOP counter counts it.
+        role: Its role, if other than that of the operator; else empty.
+        side: ``real`` or ``padded`` if its lengths are always these; empty if the convention decides.
     """
 
     name: str

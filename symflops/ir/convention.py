@@ -13,7 +13,10 @@ from symflops.ir.reproduced import Reproduced
 
 
 class Role(NamedTuple):
-    """A role of work; ``group`` is ``work`` (contractions), ``elements`` (elementwise work) or ``region``."""
+    """What a role name stands for: its meaning ``doc``, and the ``group`` of roles that it belongs to.
+
+    ``group`` is ``work`` for contractions, ``elements`` for elementwise operators, and ``region`` for parts of a model.
+    """
 
     group: str
     doc: str
@@ -85,33 +88,36 @@ MAIN = "main"
 
 
 def role_of_kind(operator: Operator) -> str:
-    """The default role for an operator's kind; a norm without parameters is a ``plain_norm``."""
+    """The role that an operator has by its kind alone; a norm without parameters is a ``plain_norm``."""
     role = KINDS.get(operator.kind, operator.kind)
     return "plain_norm" if role.endswith("norm") and not operator.parameters else role
 
 
 def role_of(operator: Operator) -> str:
-    """The role of an operator: that of its spec, else the inferred one, else that of its kind."""
+    """The role of an operator: from its spec, else inferred from its path, else from its kind."""
     return operator.role or operator.inferred or role_of_kind(operator)
 
 
 def inferred_of(operator: Operator) -> tuple[str, ...]:
-    """The inferred role and regions of an operator, without those that its spec gives."""
+    """The inferred role (if any) of an operator, then the inferred regions that its spec does not give."""
     role = (operator.inferred,) if operator.inferred else ()
     return (*role, *(region for region in operator.shown if region not in operator.regions))
 
 
 def regions_of(operator: Operator) -> tuple[str, ...]:
-    """The regions of an operator: inferred ones, then those of its spec, each once."""
+    """The regions of an operator, without duplicates: inferred ones first, then those of its spec."""
     return tuple(dict.fromkeys((*operator.shown, *operator.regions)))
 
 
 @dataclass(frozen=True, slots=True)
 class Backward:
-    """An assumed backward pass, in multiples of the forward work.
+    """An assumed backward pass: FLOPs as multiples of the FLOPs of the same work in the forward pass.
 
-    ``trained`` is for work with trained weights, ``frozen`` for work with frozen ones, ``other`` for work without weights.
-    ``idle`` is for work without a gradient, because nothing trains there or before it; None uses the multiple of its class.
+    Attributes:
+        trained: Multiple for contractions with a trained weight.
+        frozen: Multiple for contractions whose weights are all frozen.
+        other: Multiple for contractions without weights, such as attention.
+        idle: Multiple for contractions none of whose gradients is needed; None: the multiple of their weights as above.
     """
 
     trained: Fraction
@@ -122,13 +128,18 @@ class Backward:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Counting rule for the work of one role; a field of None keeps the value of the convention.
+    """How a convention counts the work of one role; a field that is None leaves the convention's setting.
 
-    ``count`` is ``yes``, ``no`` or ``as_matmul``. ``forward`` multiplies the derived work; ``per_element`` replaces it by that
-    many FLOPs per element. With ``additions`` ``exact`` a sum of n products has n - 1 additions. ``rows`` names the role whose
-    rows replace its own. With ``beyond`` work counts only for sequences longer than the attention bound of that role.
-    ``backward`` overrides the convention's backward pass, ``pairs`` its pairs, and ``weights`` whether weights count as
-    ``work`` or as ``parameters``.
+    Attributes:
+        count: Whether the work counts: ``yes``, ``no``, or ``as_matmul`` for a table that counts like a matrix product.
+        forward: Factor on the derived forward work.
+        per_element: FLOPs per element, in place of the derived work.
+        rows: Name of another role; the work is counted on the rows of that role's first work.
+        beyond: Name of an attention role; the work counts only if there are more keys than that attention's mask reaches.
+        backward: Assumed backward pass of this work.
+        additions: ``exact``: a sum of n products has n - 1 additions, not n.
+        pairs: Pairs of attention that count, as in :class:`Convention`.
+        weights: Whether weights count as ``work`` or as ``parameters``, like ``Convention.counts``.
     """
 
     count: str | None = None
@@ -142,14 +153,20 @@ class Rule:
     weights: str | None = None
 
     def over(self, other: Rule) -> Rule:
-        """This rule, with fields that are None filled from ``other``."""
+        """This rule, with each field that is None taken from ``other``."""
         own = {item.name: getattr(self, item.name) for item in fields(self)}
         return replace(other, **{name: value for name, value in own.items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True)
 class Exceptional:
-    """An exception for some classes: patterns of class names, the reason, and the convention to use."""
+    """An exception of a convention: other rules for some classes.
+
+    Attributes:
+        classes: Patterns of class names, without packages.
+        because: The reason.
+        convention: The rules for these classes.
+    """
 
     classes: tuple[str, ...]
     because: str
@@ -160,15 +177,28 @@ class Exceptional:
 class Convention:
     """Rules that decide which derived work counts as FLOPs, and how.
 
-    ``pairs`` applies to all masks: ``useful`` or ``all`` (masked pairs and padding too). ``masks`` overrides it per mask,
-    and also allows the other words of :func:`symflops.formula.masks.pairs_by`. ``unseen`` includes work that PyTorch's
-    counter misses. ``length`` is ``real`` or ``padded``; ``lengths`` overrides it for one class of work (``linear`` or
-    ``attention``). ``counts`` is ``work`` or ``parameters``; the latter counts each parameter as one multiply-add per token
-    instead of the work that reads it. ``experts`` counts the experts that a token is ``routed`` to, those that the class
-    ``executed`` for it, or, for parameters, ``all``. ``tied`` parameters count for ``each`` use, or ``once``.
-    ``counter_errors``, which PyTorch's counter counts too often, are ``corrected`` or ``kept``. Model pages compare a
-    convention that is ``compared``; a library's programs store one that is ``stored``. ``because`` is the reason of the
-    exception that applies, ``reproduces`` the framework with its version, ``digest`` the digest of the page.
+    Attributes:
+        pairs: Attention pairs that count: ``useful`` (not masked), or ``all`` (also masked and padded ones).
+        unseen: Whether work counts that PyTorch's FLOP counter misses.
+        length: Item lengths that count: ``real`` or ``padded``.
+        unit: What a figure is: ``flops``, ``macs``, or ``macs_as_flops`` (one FLOP per multiply-add).
+        counts: ``work``, or ``parameters``: one multiply-add per parameter and token, in place of the work that reads it.
+        experts: Experts that count: those a token is ``routed`` to, those ``executed``, or (only for parameters) ``all``.
+        tied: Whether a tied parameter counts for ``each`` use or ``once``.
+        backward: Assumed backward pass; None: the derived one.
+        attention_backward: Products in the backward pass of attention; the fifth computes the scores again.
+        attention_width: Width of both products of attention: ``own``, that of the ``queries``, or of the ``model``.
+        counter_errors: PyTorch's counter multiplies some gradients by a factor; these factors are ``corrected`` or ``kept``.
+        masks: (kind of mask, word of :func:`symflops.formula.masks.pairs_by`) pairs that override ``pairs``.
+        lengths: (class of work, ``real`` or ``padded``) pairs that override ``length``; classes as ``linear``, ``attention``.
+        roles: (name, rule) pairs; a name is a role, a region, or ``region.role``.
+        links: Sources.
+        exceptions: Other rules for some classes.
+        compared: Whether model pages list this convention in their comparison.
+        stored: Whether stored programs of library models contain this convention.
+        reproduces: The framework, with its version, whose figures this convention reproduces.
+        digest: Digest of the YAML page that defines this convention.
+        because: Reason of the exception that this convention was made from; empty if from none.
     """
 
     name: str
@@ -196,7 +226,10 @@ class Convention:
     because: str = field(default="", compare=False)
 
     def of(self, classes: Sequence[str]) -> Convention:
-        """The convention for a spec's ``classes``: that of the first matching exception, else this one."""
+        """The convention for ``classes``: that of the first exception that matches one, else this one.
+
+        The result has no exceptions. ``classes`` are class names without packages.
+        """
         for exception in self.exceptions:
             if any(fnmatchcase(name, pattern) for name in classes for pattern in exception.classes):
                 return replace(exception.convention, exceptions=(), because=exception.because, digest=self.digest)
@@ -204,13 +237,13 @@ class Convention:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it sets nothing but pairs, unseen work and lengths."""
+        """Whether all fields but ``pairs``, ``unseen`` and ``length`` (and texts) have their defaults."""
         experts = "routed" if self.pairs == "useful" else "executed"
         return self == Convention(self.name, self.pairs, self.unseen, self.length, self.doc, experts=experts)
 
     @property
     def plain(self) -> Convention:
-        """Rules to apply after selection of the counted work: count all selected work, on its lengths."""
+        """The rules for summing work to which this convention was applied already: count all of it."""
         pairs, unseen = (self.pairs, self.unseen) if self.is_plain else ("useful", True)
         length = "real" if self.lengths else self.length  # each piece of work says its own side
         found = Convention(self.name, pairs, unseen, length, self.doc, self.unit)
@@ -218,7 +251,7 @@ class Convention:
 
     @property
     def has_half_macs(self) -> bool:
-        """Whether its MACs are half of its FLOPs, because it counts multiply-adds alone."""
+        """Whether MACs are exactly half of FLOPs: only multiply-adds count, each as two FLOPs."""
         every = [item for one in (self, *(exception.convention for exception in self.exceptions)) for item in one.roles]
         counted = [name.rpartition(".")[2] for name, rule in every if rule.per_element is not None]
         more = any(ROLES[name].group == "elements" for name in counted)
@@ -226,18 +259,22 @@ class Convention:
 
     @property
     def in_macs(self) -> Convention:
-        """The same rules in MACs instead of FLOPs; elementwise work has no MACs."""
+        """This convention with the unit MACs instead of FLOPs, in its exceptions too."""
         exceptions = tuple(replace(one, convention=replace(one.convention, unit="macs")) for one in self.exceptions)
         return replace(self, unit="macs", exceptions=exceptions)
 
     @property
     def elements(self) -> frozenset[str]:
-        """Roles of elementwise work that this convention counts."""
+        """Names of the roles of elementwise work that this convention counts."""
         counted = (name.rpartition(".")[2] for name, rule in self.roles if rule.count not in (None, "no") or rule.per_element)
         return frozenset(name for name in counted if ROLES[name].group == "elements")
 
     def rule(self, role: str, regions: tuple[str, ...]) -> Rule:
-        """Merged rule for a role within ``regions``: the most specific line wins; ``no`` is never overridden."""
+        """The rule for work with this role in these ``regions``, merged from all rules that apply.
+
+        A rule for ``region.role`` overrides one for the region, which overrides one for the role. Later regions override
+        earlier ones. If a region or the role has the count ``no``, only a rule for ``region.role`` can change that.
+        """
         rules = dict(self.roles)
         found = rules.get(role, Rule())
         for region in regions:

@@ -16,11 +16,11 @@ FORMAT = 3
 
 
 class FormatError(SymflopsError):
-    """A stored program is damaged, or of another version."""
+    """The error for a stored program that is damaged, or of another format version."""
 
 
 def check_format(found: object) -> None:
-    """Refuse a document of another version.
+    """Refuse a document whose format version ``found`` is not the one that this release reads.
 
     Raises:
         FormatError: the version is not ``FORMAT``.
@@ -38,7 +38,11 @@ NAMES, LONGEST = ("all_lines", "all_tensors"), 1000
 
 
 def packed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Compress a document: texts stored once, shared name prefixes cut, runs of positions as ends."""
+    """Compress the document of a program; :func:`unpacked` is the inverse.
+
+    Repeated texts are stored once, names lose the prefix that they share with the name before, and runs of consecutive
+    positions are stored as their first and last position.
+    """
     words: dict[str, int] = {}
     ranges: dict[str, tuple[int, Any]] = {}
     found = {**document, **{name: _in_columns(document[name], words) for name in TABLES}}
@@ -49,7 +53,7 @@ def packed(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unpacked(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Decompress the document of a file; a document that is not compressed is returned unchanged.
+    """Decompress a document; one that is not compressed is returned unchanged.
 
     Raises:
         FormatError: it is of another version.
@@ -69,7 +73,11 @@ def unpacked(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _in_columns(rows: Sequence[Mapping[str, Any]], words: dict[str, int]) -> dict[str, Any]:
-    """Convert records to a table: field names once, then a row of values per record."""
+    """Convert a list of dicts to a table that has the field names only once.
+
+    ``words`` collects texts that are stored once: text -> position. The result has ``columns``, the distinct lists of field
+    names, and ``rows``: position in ``columns``, then the values.
+    """
     columns: dict[tuple[str, ...], int] = {}
     found = [
         [
@@ -82,14 +90,17 @@ def _in_columns(rows: Sequence[Mapping[str, Any]], words: dict[str, int]) -> dic
 
 
 def _out_of_columns(table: Mapping[str, Any], words: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The inverse of :func:`_in_columns`."""
+    """Yield the dicts of a table of :func:`_in_columns`; ``words`` are the texts by position."""
     for place, *values in table["rows"]:
         pairs = zip(table["columns"][place], values, strict=True)
         yield {name: words[value] if name in WORDS else value for name, value in pairs}
 
 
 def _shortened(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-    """Abbreviate names: ``12~`` replaces the first 12 letters if the previous name has the same."""
+    """Abbreviate the name that begins each row: ``12~abc`` has the first 12 letters of the last name.
+
+    A row that begins with a number instead of a name is unchanged.
+    """
     last = ""
     for name, *rest in rows:
         if isinstance(name, str):
@@ -100,7 +111,7 @@ def _shortened(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
 
 
 def _whole(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-    """The inverse of :func:`_shortened`."""
+    """Yield rows of :func:`_shortened` with their full names."""
     last = ""
     for name, *rest in rows:
         if isinstance(name, str):
@@ -112,7 +123,10 @@ def _whole(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
 
 
 def _in_place(row: Sequence[Any], ranges: dict[str, tuple[int, Any]]) -> Sequence[Any]:
-    """Replace a tensor's template by the formulas for the stars in its name; equal ranges are stored once."""
+    """Compress a tensor's row: its template becomes the formulas for the stars in its name.
+
+    ``ranges`` collects the index ranges of tensors, each stored once: text -> (position, ranges). The row refers to a position.
+    """
     if len(row) < 3:
         return row
     formulas = [part for part in row[2]["template"] if not isinstance(part, str)]
@@ -121,7 +135,7 @@ def _in_place(row: Sequence[Any], ranges: dict[str, tuple[int, Any]]) -> Sequenc
 
 
 def _out_of_place(row: Sequence[Any], ranges: Sequence[Any]) -> Sequence[Any]:
-    """The inverse of :func:`_in_place`."""
+    """The row of a tensor before :func:`_in_place`; ``ranges`` are the index ranges by position."""
     if len(row) < 4:
         return row
     name, shape, formulas, place = row
@@ -130,7 +144,10 @@ def _out_of_place(row: Sequence[Any], ranges: Sequence[Any]) -> Sequence[Any]:
 
 
 def _in_runs(value: Any) -> Any:
-    """Encode a list of positions as the first and last of each consecutive run, if that is shorter."""
+    """Encode a list of positions as the first and last of each consecutive run, if that is shorter.
+
+    Lists inside a list are encoded one by one; any other value is unchanged.
+    """
     if not isinstance(value, list):
         return value
     if not all(type(item) is int for item in value):
@@ -145,7 +162,7 @@ def _in_runs(value: Any) -> Any:
 
 
 def _out_of_runs(value: Any, limit: int) -> Any:
-    """The inverse of :func:`_in_runs`; no run has more than ``limit`` positions."""
+    """The value before :func:`_in_runs`; a run of more than ``limit`` positions is refused as damage."""
     if isinstance(value, list):
         return [item if type(item) is int else _out_of_runs(item, limit) for item in value]
     if not (isinstance(value, dict) and value.keys() == {"runs"}):
@@ -160,13 +177,13 @@ def _out_of_runs(value: Any, limit: int) -> Any:
 
 
 def leading(module: str) -> tuple[str, ...]:
-    """The prefixes of a module path, itself included: ``a.b`` gives ``a`` and ``a.b``."""
+    """The module paths that lead to ``module``, itself last: ``a`` and ``a.b`` for ``a.b``."""
     words = module.split(".")
     return tuple(".".join(words[: count + 1]) for count in range(len(words)))
 
 
 def line_of(document: Mapping[str, Any], row: Sequence[Any]) -> Sequence[Any]:
-    """A row of ``all_lines`` with the module's name; the row may refer to an earlier one for it."""
+    """The row of a line, with an earlier line's position at its start replaced by that line's module name."""
     if not isinstance(row[0], int):
         return row
     name, _, *rest = document["all_lines"][row[0]]

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """A batch variable: its symbol, its index set, and the stream and axis whose length it is."""
+    """A batch variable: the length of one axis of a stream, which a batch gives for each item.
+
+    Attributes:
+        symbol: The symbol in formulas.
+        items: The index set of the items.
+        stream: The name of the stream.
+        axis: The name of the axis.
+    """
 
     symbol: Symbol
     items: str
@@ -32,9 +39,13 @@ class Length:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A condition on the lengths of an item of an index set, or of a batch (``once``).
+    """A condition of a spec on lengths; the class refuses batches that violate it.
 
-    ``text`` describes the lengths that the class accepts, with ``values`` for ``{0}``, ``{1}``, ...
+    Attributes:
+        items: The index set for each of whose items the condition holds; ``once`` for a condition on the whole batch.
+        condition: The condition.
+        text: The lengths that the class accepts, in words.
+        values: Formulas whose values replace ``{0}``, ``{1}``, ... in ``text``.
     """
 
     items: str
@@ -47,13 +58,25 @@ class Limit:
 class Graph:
     """A built model: its operators and values, with sizes, streams and lengths.
 
-    ``definitions`` are the derived sizes, in order; ``fixed`` are the sizes whose values the structure depends on. ``inputs``
-    are names, values, and the condition under which each exists. ``chosen`` maps the index of a loop to the selectors of a
-    regime's patterns that choose its iterations; ``listed`` does so for unrolled iterations: module list, index, selectors.
-    ``lists`` are the module lists at whose index a selector has an effect. ``returned`` are the values that unrolled
-    iterations pass on, even if nothing reads them. ``left_out`` are the sizes of parts that the regime does not run.
-    ``fits`` are formulas of sizes that must be 0, each with the message for a violation. ``limits`` are conditions on
-    lengths, ``expected`` are conditions on sizes under which the work is an expectation.
+    Attributes:
+        spec: The spec it was built from.
+        values: The values by id.
+        body: The nodes in execution order.
+        inputs: For each argument with a stream: name, value id, and the condition under which the model has it.
+        outputs: For each output: name and value id.
+        sizes: For each size of the spec: letter and expression.
+        definitions: For each derived size, in order: symbol and formula.
+        streams: The declared streams by name.
+        lengths: The batch variables.
+        fixed: The sizes whose values this structure depends on, with these values.
+        chosen: For the index of a loop: the numbers and slices in patterns of the regime that select its iterations.
+        listed: The same for unrolled iterations: path of the module list, index, numbers and slices that select it.
+        returned: Ids of values that unrolled iterations pass on, even if no operator reads them.
+        left_out: Letters of sizes that belong to parts that the regime does not run.
+        lists: Paths of module lists whose index a number or slice in a pattern can select.
+        fits: Formulas of sizes that must be 0, each with the message if it is not.
+        limits: The conditions on lengths.
+        expected: Conditions on sizes under which the work is an expectation, each with a text that says of what.
     """
 
     spec: Spec
@@ -81,11 +104,14 @@ class Graph:
         return self.spec.name
 
     def operators(self) -> Iterator[Operator]:
-        """Every operator once, in execution order, bodies of loops included."""
+        """Iterate over all operators in execution order, those of a loop's body once."""
         yield from walk(self.body)
 
     def to_networkx(self) -> networkx.DiGraph:
-        """The networkx graph: operators, inputs and outputs; edges go from a value's maker to its readers."""
+        """The graph as a networkx graph, with an edge from the maker of each value to each of its readers.
+
+        Nodes are the operators, inputs and outputs.
+        """
         from symflops.ir.network import network
 
         return network(self.name, self.values, self.body, self.inputs, self.outputs)
@@ -100,7 +126,14 @@ DEAD_END = "dead end"
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
-    """The gradient of one operand: the number of times it is computed per step, and the reason if never."""
+    """The gradient of one operand of a contraction.
+
+    Attributes:
+        operand: The label of the operand.
+        kind: Whether it is the gradient of a weight or of an input.
+        count: How often it is computed per step, as an expression; 0 if never.
+        reason: Why it is not computed, or only sometimes; empty if always.
+    """
 
     operand: str
     kind: str
@@ -109,13 +142,21 @@ class Gradient:
 
     @property
     def is_dead(self) -> bool:
-        """Whether the gradient is needed, but the loss does not depend on its operator."""
+        """Whether the operand needs a gradient, but none arrives: the loss does not depend on its operator."""
         return self.reason.startswith(DEAD_END)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One contraction in one step, with the number of forward, gradient and recomputed runs."""
+    """One contraction of an operator with its run counts in one step.
+
+    Attributes:
+        operator: The operator.
+        contraction: The contraction.
+        forward: Runs in forward passes.
+        gradients: The gradient of each operand.
+        recomputed: Runs in the backward pass that repeat forward work.
+    """
 
     operator: Operator
     contraction: Contraction
@@ -126,9 +167,14 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class ParameterCount:
-    """A parameter with its copies over repeats, the condition of its existence, and whether it trains.
+    """A parameter with the number of its copies, and whether it trains.
 
-    ``within`` are the classes of iterations counted in this entry, by the index of their loop; None means every use.
+    Attributes:
+        parameter: The parameter.
+        copies: Number of copies over the iterations of loops and over lists of modules.
+        exists: The condition under which the model has it.
+        trains: Whether it trains under the regime.
+        within: For loops with several bodies, those whose copies this entry counts: (index, condition); None: all.
     """
 
     parameter: Parameter
@@ -140,11 +186,16 @@ class ParameterCount:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """Work of both passes of a graph under a regime, and its parameters.
+    """The work of a step and the parameters of a graph, under a regime.
 
-    ``decodes`` are the lengths generated token by token.
-    ``rules`` distinguish the regime from a step in which everything trains, each with the operator kinds that it affects
-    (:mod:`symflops.derive.regime_checks`).
+    Attributes:
+        graph: The graph.
+        regime: The regime.
+        work: Every contraction with its run counts.
+        parameters: Every parameter, adapters included.
+        decodes: Symbols of the lengths that are generated token by token.
+        rules: What the regime changes against a step in which everything trains (:mod:`symflops.derive.regime_checks`): name of
+            the rule, and the operator kinds it affects.
     """
 
     graph: Graph

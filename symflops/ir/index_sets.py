@@ -5,5 +5,5 @@ PADDED = "padded"
 
 
 def padded_name(name: str) -> str:
-    """The name of a moment of padded lengths: ``name`` with the suffix ``_padded``."""
+    """The name of a quantity in padded lengths: ``name`` with the suffix ``_padded``."""
     return f"{name}_{PADDED}"

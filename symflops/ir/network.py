@@ -21,10 +21,17 @@ def network(
     inputs: Iterable[tuple[str, int, object]],
     outputs: Iterable[tuple[str, int]],
 ) -> networkx.DiGraph:
-    """A node per operator, input and output; an edge per value, from its maker to each reader.
+    """The networkx graph of a body: a node per operator, input and output, and an edge per value.
 
-    Nodes have ``label``, ``kind`` and ``loops`` (the enclosing repeats). Edges have ``value``, and ``carried`` if the value
-    passes from one iteration to the next.
+    An edge goes from the maker of the value to one of its readers. Nodes have ``label``, ``kind`` and ``loops`` (the repeats
+    around them). Edges have ``value`` and ``carried``: whether the value passes from one iteration to the next.
+
+    Args:
+        name: Name of the graph.
+        values: The values by id.
+        body: The nodes in execution order.
+        inputs: (name, value id, condition) triples.
+        outputs: (name, value id) pairs.
     """
     drawn = networkx.DiGraph(name=name)
     makers: Makers = {}
@@ -90,7 +97,7 @@ STEPS = ("with", "mul", "act", "add", "map", "detach", "concat", "split", *MOVES
 
 
 def mermaid(drawn: networkx.DiGraph) -> str:
-    """The graph as Mermaid text, repeats as boxes."""
+    """The graph of :func:`network` as Mermaid text, with each repeat as a box."""
     lines = ["flowchart TD"]
     lines += _boxes(
         drawn, lambda name, data: f"{_id(name)}{_shape(data)}", lambda label, key: f'subgraph {key}["{_safe(label)}"]', "end"
@@ -102,7 +109,7 @@ def mermaid(drawn: networkx.DiGraph) -> str:
 
 
 def dot(drawn: networkx.DiGraph) -> str:
-    """The graph as DOT text, repeats as clusters."""
+    """The graph of :func:`network` as DOT text, with each repeat as a cluster."""
     lines = [f'digraph "{_safe(drawn.name)}" {{', "  node [shape=box, fontname=Helvetica];"]
     lines += _boxes(
         drawn,

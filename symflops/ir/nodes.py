@@ -22,17 +22,17 @@ from symflops.support.findings import Label, Span
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a stream, with rows in a grid of axes: (axis name, length) pairs."""
+    """One part of a stream: a grid of rows along ``axes``, (name, length) pairs."""
 
     axes: tuple[tuple[str, Expr], ...]
 
     @property
     def rows(self) -> Expr:
-        """Rows of this part per item."""
+        """Number of rows of this part per item."""
         return Mul(*(length for _, length in self.axes))
 
     def get(self, axis: str) -> Expr | None:
-        """The length of ``axis``, or None."""
+        """The length of the axis named ``axis``; None if this part has no such axis."""
         return dict(self.axes).get(axis)
 
 
@@ -40,8 +40,8 @@ class Part:
 class Stream:
     """Rows that vary with the batch: each item of an index set has the rows of ``parts``, concatenated.
 
-    ``groups`` are the numbers of parts that each operand of the last concatenation had. ``table`` marks the single row of a
-    parameter whose shape has more rows.
+    ``groups`` has one number per operand of the concatenation that made the stream: how many parts that operand had. ``table``
+    is True for a parameter that is read as one row, although its shape has more rows.
     """
 
     items: str
@@ -51,23 +51,27 @@ class Stream:
 
     @property
     def rows(self) -> Expr:
-        """Rows per item of the index set."""
+        """Number of rows per item of the index set."""
         return sum((part.rows for part in self.parts[1:]), self.parts[0].rows)
 
     def __str__(self) -> str:
-        """Rows per item as a message prints them."""
+        """The rows per item as text for messages, such as ``t * h per sample``."""
         parts = [" * ".join(said(length) for _, length in part.axes) or "1" for part in self.parts]
         over = {SAMPLES: "per sample", ONCE: "once"}.get(self.items, f"per item of {self.items}")
         return f"{' + '.join(parts)} {over}"
 
     def alike(self, other: Stream) -> bool:
-        """Whether both have the same index set and the same number of rows per item."""
+        """Whether this and ``other`` have the same index set and equally many rows per item, for all sizes."""
         return self == other or (self.items == other.items and Polynomial.of(self.rows) == Polynomial.of(other.rows))
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value of the graph; ``width`` is None for a value of indices, which only an embedding may read."""
+    """One value of the graph.
+
+    ``width`` is the number of elements of a row; None for indices, which only an embedding may read. ``span`` is the place in
+    the spec that makes the value.
+    """
 
     id: int
     name: str
@@ -76,27 +80,33 @@ class Value:
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def seen(self, what: str) -> tuple[Label, ...]:
-        """A label for a finding at the place that makes the value: ``'q' <what> here``."""
+        """A label ``'<name>' <what> here`` at the place that makes the value; empty if that place is unknown."""
         return (Label(self.span, f"'{self.name}' {what} here"),) if self.span else ()
 
     @property
     def wide(self) -> tuple[Label, ...]:
-        """A label for a finding at the place that makes the value, with its width."""
+        """A label with the width of the value at the place that makes it; empty if that place is unknown."""
         return self.seen(f"has width {said(self.width)}" if self.width is not None else "carries indices and has no width")
 
     @property
     def long(self) -> tuple[Label, ...]:
-        """A label for a finding at the place that makes the value, with its rows."""
+        """A label with the rows of the value at the place that makes it; empty if that place is unknown."""
         return self.seen(f"has rows {self.stream}")
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter tensor that an operator reads: its path, its shape, and the condition of its existence.
+    """A parameter tensor that an operator reads.
 
-    ``trainable`` is False for a parameter that the real model never trains; a parameter of an ``adapter`` always trains.
-    ``lists`` are the indices of its path that range over a module list not created by a repeat (e.g. experts), each with its
-    length. ``stacked`` is False for a parameter of a module that all experts of a group share: it has no expert dimension.
+    Attributes:
+        path: Its name in the model, with loop indices as expressions.
+        shape: The shape of one copy.
+        exists: The condition under which the model has it.
+        trainable: False if the real model never trains it.
+        span: The place in the spec.
+        adapter: Whether it belongs to an adapter, and so always trains.
+        lists: Indices in its path that do not belong to a repeat, such as that of an expert, each with the number of values.
+        stacked: False if all experts of a group share its module, so that experts add no dimension to it.
     """
 
     path: Path
@@ -110,15 +120,16 @@ class Parameter:
 
     @property
     def count(self) -> Expr:
-        """Number of elements of one copy."""
+        """Number of elements of one copy, the product of its shape."""
         return Mul(*self.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A bound on an operator's output: ``length``, computed from ``of``, is at least ``least`` (0 or 1).
+    """A lower bound without which an operator cannot run: ``length >= least``, where ``least`` is 0 or 1.
 
-    With ``implied``, ``length >= 1`` implies ``of >= 1``. With ``keeps``, the converse also holds.
+    ``length`` is a length of the result, ``of`` the length of the operand from which it is computed. With ``implied``,
+    ``length`` is at least 1 only if ``of`` is; with ``keeps``, exactly if ``of`` is.
     """
 
     length: Expr
@@ -132,15 +143,30 @@ class Need:
 class Operator:
     """One step of the forward pass.
 
-    ``operands`` and ``results`` are value ids. ``guard`` says when it exists, ``flows`` whether gradients pass through it.
-    ``saves`` names the tensors that autograd saves for the backward pass: the ``operands``, the ``result``, ``nothing``, or
-    the ``factors``, each for the gradient of the other. ``visits`` are the calls that run it from outside its parent module.
-    ``role`` and ``regions`` are those of the spec, by which conventions count the work; ``inferred`` and ``shown`` are the
-    role and regions that symflops infers if the spec has none (:mod:`symflops.build.roles`). ``needs`` are bounds on lengths
-    without which it cannot run, ``fits`` are formulas of sizes that must be 0, each with the message for a violation.
-    ``bare`` is True if its weight belongs to the parent, or to a module that is not called: adapters do not apply to it.
-    ``turns`` are the enclosing modules that run more than once, each with the number of the call. ``forces`` is the condition
-    under which the class makes the results require a gradient.
+    Attributes:
+        id: Its number in the graph.
+        kind: Its kind, such as ``linear``.
+        path: Its module path.
+        operands: Ids of the values that it reads.
+        results: Ids of the values that it makes.
+        parameters: The parameters that it reads.
+        contractions: Its contractions.
+        guard: The condition under which it exists.
+        saves: What autograd saves for its backward pass: ``operands``, ``result``, ``nothing``, or ``factors`` (two operands,
+            each for the gradient of the other).
+        flows: Whether gradients pass through it.
+        role: Its role in the spec; empty if none.
+        caption: Text about its sizes for pages.
+        span: The place in the spec.
+        visits: Calls of modules around it from outside their parent modules.
+        regions: Its regions in the spec.
+        needs: Lower bounds of lengths without which it cannot run.
+        inferred: The role inferred from its path, if the spec has none (:mod:`symflops.build.roles`).
+        shown: The regions inferred from its path.
+        fits: Formulas of sizes that must be 0, each with the message if it is not.
+        bare: Whether its weight belongs to a module that is not called, so that adapters do not apply to it.
+        turns: Modules around it that are called again, each with a number that identifies the call.
+        forces: The condition under which the class makes its results require a gradient.
     """
 
     id: int
@@ -168,13 +194,13 @@ class Operator:
 
     @property
     def modules(self) -> tuple[Path, ...]:
-        """The modules on the call stack of this operator, outermost first."""
+        """Paths of the modules that are running when this operator runs, outermost first."""
         return tuple(running(self.path, self.visits))
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A choice: ``result`` is ``then`` if ``condition`` holds, else ``otherwise``."""
+    """A choice between values, by id: ``result`` is ``then`` if ``condition`` holds, else ``otherwise``."""
 
     result: int
     condition: Truth
@@ -184,10 +210,13 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """A value carried from one iteration to the next.
+    """A value that one iteration of a loop passes to the next; all fields are value ids.
 
-    ``initial`` enters the first iteration, ``argument`` is its name inside the body, ``final`` is what the body returns, and
-    ``result`` is the value after the loop.
+    Attributes:
+        initial: The value before the loop, which the first iteration reads.
+        argument: What an iteration reads, as the body names it.
+        final: What the body passes to the next iteration.
+        result: The value after the loop.
     """
 
     initial: int
@@ -198,10 +227,19 @@ class Carry:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A body that runs ``count`` times, ``index`` from 0; ``offset`` is the first index in module paths.
+    """A repeat in the graph.
 
-    ``classes`` are the different bodies of iterations (every sixth layer, the layers of a list), each with a bracket over the
-    index; the brackets exclude each other. A plain loop has one class, without a bracket.
+    Attributes:
+        id: Its number in the graph.
+        path: The path of the module list.
+        index: The symbol of the iteration, from 0.
+        count: The number of iterations.
+        classes: Its different bodies, each with a condition on the index; no two hold for one index.
+        carries: For each body: the values passed to the next iteration.
+        offset: The index in module paths of the first iteration.
+        shared: Whether all iterations run the same module.
+        label: What pages call it.
+        span: The place in the spec.
     """
 
     id: int
@@ -218,10 +256,15 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The end of a group that is one autograd function (a reentrant checkpoint).
+    """The end of a group of operators that runs as one autograd function (a reentrant checkpoint).
 
-    ``results`` are the values outside the group, one for each value ``made`` inside. All ``results`` need a gradient if any of
-    ``inputs`` does, and all of ``made`` are live if any of ``results`` is. ``members`` are the operators of the group.
+    All ``results`` need a gradient if any of ``inputs`` does; gradients reach all of ``made`` if they reach any of ``results``.
+
+    Attributes:
+        inputs: Ids of the values that enter the group.
+        made: Ids of the group's results as its operators make them.
+        results: Ids of the same results as operators outside read them.
+        members: Ids of the operators of the group.
     """
 
     inputs: tuple[int, ...]
@@ -232,7 +275,15 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """Appends a value to a sequence inside a loop; ``size`` must be known to unroll the loop."""
+    """Adds a value to a stack inside a loop.
+
+    Attributes:
+        sequence: The name of the stack.
+        value: The id of the value.
+        size: The letter of the size that must be known to unroll the loop.
+        guard: The condition under which this happens.
+        span: The place in the spec.
+    """
 
     sequence: str
     value: int
@@ -243,7 +294,15 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class Pop:
-    """Removes a value from a sequence inside a loop; values must be alike, so order does not matter."""
+    """Takes a value from a stack inside a loop; all values on the stack are alike, so any of them will do.
+
+    Attributes:
+        sequence: The name of the stack.
+        result: The id of the value taken.
+        size: The letter of the size that must be known to unroll the loop.
+        guard: The condition under which this happens.
+        span: The place in the spec.
+    """
 
     sequence: str
     result: int
@@ -256,7 +315,7 @@ Node = Operator | Select | Loop | Checkpoint | Push | Pop
 
 
 def walk(nodes: tuple[Node, ...]) -> Iterator[Operator]:
-    """Operators of a region in execution order, including the bodies of loops."""
+    """Iterate over the operators among ``nodes`` and in the bodies of loops, in execution order."""
     for node in nodes:
         if isinstance(node, Operator):
             yield node
@@ -266,7 +325,7 @@ def walk(nodes: tuple[Node, ...]) -> Iterator[Operator]:
 
 
 def with_operators(nodes: tuple[Node, ...], change: Callable[[Operator], Iterable[Node]]) -> tuple[Node, ...]:
-    """Replace each operator of a region by the nodes of ``change(operator)``, also in the bodies of loops."""
+    """``nodes`` with each operator replaced by the nodes ``change(operator)``, in the bodies of loops too."""
     found: list[Node] = []
     for node in nodes:
         if isinstance(node, Operator):

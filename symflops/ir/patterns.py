@@ -21,22 +21,22 @@ from symflops.support.findings import Diagnostic, SpecError
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A module path of texts and index expressions of repeats, e.g. ``('layers.', i, '.mlp')``."""
+    """A module path: texts, and index expressions of loops, e.g. ``('layers.', i, '.mlp')``."""
 
     parts: tuple[str | Expr, ...]
 
     def __str__(self) -> str:
-        """The path with ``*`` for each index of a repeat."""
+        """The path as text, with ``*`` for each loop index."""
         if len(self.parts) == 1 and isinstance(self.parts[0], str):
             return self.parts[0]
         return "".join(part if isinstance(part, str) else str(part) if part.is_Integer else "*" for part in self.parts)
 
     def join(self, name: str) -> Path:
-        """The path of the submodule ``name``; an empty name gives this path."""
+        """The path of the submodule ``name`` of this module; an empty name returns this path."""
         return self.extend((name,)) if name else self
 
     def extend(self, parts: tuple[str | Expr, ...]) -> Path:
-        """This path, a dot, and ``parts``; neighbouring texts are merged."""
+        """This path, a dot, and then ``parts``; texts that come next to each other are joined."""
         if len(self.parts) <= 1 and all(isinstance(part, str) for part in (*self.parts, *parts)):
             text = "".join((*self.parts, "." if self.parts and parts else "", *parts))
             return Path((text,) if text else ())
@@ -62,26 +62,26 @@ class Path:
 
     @property
     def depth(self) -> int:
-        """Number of dotted components."""
+        """Number of components, as separated by dots; 0 for the root."""
         return str(self).count(".") + 1 if self.parts else 0
 
     @property
     def indices(self) -> frozenset[Symbol]:
-        """The loop indices that occur in the path."""
+        """The symbols of loop indices that occur in the path."""
         found = (part.free_symbols for part in self.parts if not isinstance(part, str))
         return frozenset().union(*found)
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """``caller`` invokes ``module``, which is registered under another parent that is not itself run."""
+    """``caller`` calls ``module``, which is the child of another module that does not run."""
 
     caller: Path
     module: Path
 
 
 def prefixes(path: Path) -> Iterator[Path]:
-    """The prefixes of ``path``, shortest first, itself included."""
+    """Yield the module paths that lead to ``path``, shortest first and ``path`` last."""
     if len(path.parts) == 1 and isinstance(path.parts[0], str):  # the case of every path in an unrolled structure
         heads = accumulate(path.parts[0].split("."), "{}.{}".format)
         return (Path((head,)) for head in heads if head)
@@ -92,7 +92,10 @@ def prefixes(path: Path) -> Iterator[Path]:
 
 
 def running(path: Path, visits: Sequence[Visit]) -> Iterator[Path]:
-    """Modules on the call stack of ``path``, outermost first: its parents, or the callers in ``visits``."""
+    """Yield the modules that are running when ``path`` is called, outermost first and ``path`` last.
+
+    Without ``visits`` these are its parents. A visit replaces the parents of its module by its caller.
+    """
     if not visits:
         yield from prefixes(path)
         return
@@ -104,7 +107,7 @@ def running(path: Path, visits: Sequence[Visit]) -> Iterator[Path]:
 
 @lru_cache(maxsize=1 << 14)
 def running_texts(path: Path, visits: tuple[Visit, ...]) -> tuple[str, ...]:
-    """The modules of :func:`running` as texts."""
+    """The result of :func:`running` as a tuple of texts."""
     return tuple(map(str, running(path, visits)))
 
 
@@ -115,12 +118,12 @@ MOST_SPELLED = 1_000
 
 
 def is_selector(component: str) -> bool:
-    """Whether a component of a pattern is a number or a slice, which can select iterations."""
+    """Whether a component of a pattern is a number, or a slice such as ``0:4``: it selects iterations."""
     return component not in (":", "::") and SELECTOR.fullmatch(component) is not None
 
 
 def selectors(patterns: Iterable[str], module_list: Path) -> tuple[str, ...]:
-    """The numbers and slices in ``patterns`` that apply to the index of ``module_list``, in order."""
+    """The numbers and slices in ``patterns`` that select indices of ``module_list``, without duplicates."""
     found: dict[str, None] = {}
     text = marked(module_list, {})
     for pattern in patterns:
@@ -132,7 +135,10 @@ def selectors(patterns: Iterable[str], module_list: Path) -> tuple[str, ...]:
 
 
 def marked(path: Path, chosen: Mapping[Expr, frozenset[str]]) -> str:
-    """A path as text for matching: each loop index becomes the list of selectors that choose it."""
+    """A path as text for matching: each loop index becomes the list of numbers and slices that select it.
+
+    ``chosen`` has these numbers and slices by index. A path without loop indices is its own text.
+    """
     pieces = []
     for part in path.parts:
         if isinstance(part, str):
@@ -145,22 +151,21 @@ def marked(path: Path, chosen: Mapping[Expr, frozenset[str]]) -> str:
 
 
 def any_matches(patterns: Iterable[str], path: Path, chosen: Mapping[Expr, frozenset[str]]) -> bool:
-    """Whether one of ``patterns`` matches the whole of ``path``."""
+    """Whether one of ``patterns`` matches all of ``path``; ``chosen`` is that of :func:`marked`."""
     text = marked(path, chosen)
     return any(_compiled(pattern).fullmatch(text) for pattern in patterns)
 
 
 def any_fits(patterns: Sequence[str], marks: Iterable[str]) -> bool:
-    """Whether one of ``patterns`` matches one of ``marks``, paths as text from :func:`marked`."""
+    """Whether one of ``patterns`` matches all of one of ``marks``, which are texts of :func:`marked`."""
     return any(_compiled(pattern).fullmatch(mark) for pattern in patterns for mark in marks)
 
 
 @dataclass(frozen=True, slots=True)
 class Glob:
-    """A pattern as the pieces between its stars, each a regular expression without repetition.
+    """A compiled pattern with stars: a regular expression for the text before each star, and for the end.
 
-    The first piece matches at the start of a text, the last at its end, and each other piece at its first occurrence after the
-    previous one. So matching takes time linear in the text, whatever the number of stars.
+    Matching takes the first occurrence of each, so the time is linear in the text whatever the number of stars.
     """
 
     pieces: tuple[re.Pattern[str], ...]
@@ -177,7 +182,7 @@ class Glob:
 
 
 def _glob(regexes: Iterable[str | None]) -> Glob:
-    """Build a glob from regular expressions and stars (None), in order."""
+    """Build a :class:`Glob` from regular expressions to be joined, with None for each star."""
     pieces = [""]
     for regex in regexes:
         pieces[-1:] = [pieces[-1], ""] if regex is None else [pieces[-1] + regex]
@@ -193,7 +198,7 @@ def _compiled(pattern: str) -> Glob:
 
 @lru_cache(maxsize=4096)
 def _leading(pattern: str) -> Glob:
-    """Compile the path to a nested list; a selector matches any index of the outer list."""
+    """Compile the part of a pattern before an index; a number or slice in it matches any loop index too."""
     components = pattern.split(".") if pattern else []
     loose: Iterable[list[str | None]] = (
         [f"(?:{_component(one)[0]}|{MARK}{MARK})"] if is_selector(one) else _component(one) for one in components
@@ -202,14 +207,14 @@ def _leading(pattern: str) -> Glob:
 
 
 def _joined(components: Iterable[list[str | None]]) -> Iterator[str | None]:
-    """Join compiled components with escaped dots."""
+    """Join the compiled components of a pattern by dots; None stands for a star."""
     for position, component in enumerate(components):
         yield from [r"\."] * (position > 0)
         yield from component
 
 
 def _component(component: str) -> list[str | None]:
-    """Translate one component of a pattern to regular expressions and stars (None)."""
+    """Translate one component of a pattern to regular expressions to be joined, with None for each star."""
     if is_selector(component):
         chosen = f"{MARK}[^{MARK}.]*<{re.escape(component)}>[^{MARK}.]*{MARK}"
         return [f"(?:{re.escape(component)}|{chosen})"]
@@ -218,10 +223,17 @@ def _component(component: str) -> list[str | None]:
 
 
 def spelled(pattern: str, listed: Sequence[tuple[Path, int, frozenset[str]]]) -> tuple[str, ...]:
-    """Expand a pattern: itself, and copies with a selector replaced by each unrolled index it selects.
+    """Expand a pattern for iterations that were unrolled.
+
+    Args:
+        pattern: The pattern.
+        listed: Path of the module list, index, and the numbers and slices that select it, for each unrolled iteration.
+
+    Returns:
+        The pattern, and copies with numbers and slices replaced by the indices that they select.
 
     Raises:
-        SpecError: the result has more than ``MOST_SPELLED`` patterns.
+        SpecError: there are more than ``MOST_SPELLED`` patterns.
     """
     found = {pattern: None}
     lists: dict[Path, list[tuple[int, frozenset[str]]]] = {}
@@ -251,5 +263,5 @@ def _check_spelled(pattern: str, count: int) -> None:
 
 
 def cutting(patterns: Iterable[str]) -> tuple[str, ...]:
-    """The ``patterns`` with a number or slice, which may split a repeat."""
+    """Those ``patterns`` that contain a number or a slice, so that a repeat may be cut into segments."""
     return tuple(pattern for pattern in patterns if any(is_selector(component) for component in pattern.split(".")))

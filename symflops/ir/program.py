@@ -13,12 +13,21 @@ from symflops.ir.regime import Recompute
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A size: its letter, its name in code, its keys in a config, and its default.
+    """A size of a program, which a config sets.
 
-    ``kind`` is ``number``, ``count`` (of iterations, at most 100,000), ``rational``, ``flag``, ``text`` or ``list``;
-    ``default`` is a formula of earlier sizes, a plain value for flags, texts and lists, or None if a config must have the
-    key. ``null`` is the value if the config has null; a ``nullable`` size stays null. ``items`` is the kind of a list's
-    items. ``part`` names the part of the model that the size belongs to, if only some regimes run that part.
+    Attributes:
+        letter: Its letter in formulas.
+        attribute: Its name in generated code.
+        keys: The config keys that it is read from; the first present counts.
+        kind: ``number``, ``count`` (a number of iterations, at most 100,000), ``rational``, ``flag``, ``text`` or ``list``.
+        default: The value if a config lacks the key: a formula of earlier sizes or a plain value; None: it has none.
+        required: Whether a config must have the key.
+        doc: What it is.
+        latex: Its LaTeX symbol.
+        nullable: Whether null is a value of its own.
+        null: The value to take in place of null; None: no replacement.
+        items: For a list: the kind of its items.
+        part: The part of the model that it belongs to, if only some regimes run that part; else empty.
     """
 
     letter: str
@@ -37,7 +46,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A derived size and its formula."""
+    """A size that is computed from others: its letter, its formula and its LaTeX symbol."""
 
     letter: str
     formula: Formula
@@ -46,20 +55,30 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Runs of a contraction per batch, as coefficients of moments: ``useful`` and ``executed``."""
+    """How often a contraction runs per batch: sums of (moment position, coefficient) pairs.
+
+    ``useful`` are the runs that masks and padding leave, ``executed`` all that the model computes.
+    """
 
     name: str
     useful: tuple[tuple[int, Formula], ...]
     executed: tuple[tuple[int, Formula], ...]
 
     def under(self, pairs: str) -> tuple[tuple[int, Formula], ...]:
-        """The ``useful`` coefficients if ``pairs`` is ``useful``, else the ``executed`` ones."""
+        """The pairs for ``useful`` runs if ``pairs`` is ``useful``, else those for ``executed`` runs."""
         return self.useful if pairs == "useful" else self.executed
 
 
 @dataclass(frozen=True, slots=True)
 class GradientLine:
-    """The gradient of one operand: the number of times it is computed, and the reason if not always."""
+    """The gradient of one operand of a line.
+
+    Attributes:
+        operand: The label of the operand.
+        kind: ``weight`` or ``input``; ``assumed`` or ``again`` if a convention adds it.
+        count: How often it is computed, as a multiple of the line's ``unit`` times ``amount``.
+        reason: Why it is not computed for every forward run; empty if it is.
+    """
 
     operand: str
     kind: str
@@ -69,10 +88,23 @@ class GradientLine:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One contraction: ``unit`` FLOPs times ``amount`` times ``forward``, and gradients of operands.
+    """One contraction with its work: FLOPs are ``unit`` times ``amount`` times a run count.
 
-    ``within`` are the modules on its call stack: the prefixes of ``module``, unless one is called from elsewhere. ``role`` and
-    ``regions`` classify the work (:mod:`symflops.ir.convention`); ``inferred`` lists those that the spec does not give.
+    Attributes:
+        module: The path of the operator.
+        contraction: The formula of the contraction, such as ``y = xW``.
+        operator: The kind of the operator.
+        caption: Text about its sizes.
+        unit: FLOPs of one run, or parts of a FLOP as ``ConventionRow.shares`` says.
+        amount: Runs per batch in one forward pass of one operator.
+        forward: Number of forward runs of each, over iterations and passes.
+        gradients: The gradients of the operands, with such a number each.
+        recomputed: The same number for forward work that the backward pass repeats.
+        seen: Whether PyTorch's FLOP counter counts the work.
+        within: The modules that are running: prefixes of ``module``, unless one of them is called from elsewhere.
+        role: The role of the work.
+        regions: The regions of the work.
+        inferred: Those among role and regions that were inferred from paths, not written in the spec.
     """
 
     module: str
@@ -92,13 +124,23 @@ class Line:
 
     @property
     def backward(self) -> tuple[Formula, ...]:
-        """Number of times each operand's gradient is computed."""
+        """For each operand, how often its gradient is computed."""
         return tuple(gradient.count for gradient in self.gradients)
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A parameter: ``shape`` of one copy, number of ``copies``, total ``count`` of elements (0 if absent)."""
+    """A parameter of a program.
+
+    Attributes:
+        name: Its name, with ``*`` for each index of a loop or list.
+        shape: The shape of one copy.
+        copies: Number of copies.
+        count: Number of elements of all copies; 0 if the model does not have it.
+        template: The name as texts and formulas of the indices.
+        exists: 1 if the model has it, else 0.
+        ranges: For each index: letter, first value, end (excluded), and 1 for values that occur, else 0.
+    """
 
     name: str
     shape: tuple[Formula, ...]
@@ -111,12 +153,22 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class RegimeLines:
-    """The work of one regime, its tensors, and which tensors train.
+    """The work and the parameters of a program under one regime.
 
-    ``tensors`` include adapters; ``active`` are the parameters that one token uses (None if unknown). ``tokens`` is the
-    number of tokens in a batch, as coefficients of moments. ``left_out`` are sizes of parts that the regime does not run.
-    ``unmeasured`` is a rule of the regime that no measurement covers for an operator of the model. ``own`` holds, by name,
-    the lines of conventions that count other work than ``lines``.
+    Attributes:
+        name: The regime.
+        doc: What it is.
+        lines: The contractions that most conventions count.
+        tensors: The parameters, adapters included.
+        trains: For each of ``tensors``: whether it trains.
+        parameters: Number of elements of all parameters.
+        trainable: Number of elements of those that train.
+        recompute: Activation checkpointing; None if the regime has none.
+        active: Number of parameters that one token uses; None if unknown.
+        tokens: Tokens of a batch: (moment position, coefficient) pairs; empty if unknown.
+        left_out: Sizes of parts of the model that the regime does not run.
+        own: (convention, lines) for each convention that does not count ``lines``.
+        unmeasured: What the regime does that no measurement covers for an operator of the model; empty if nothing.
     """
 
     name: str
@@ -134,13 +186,13 @@ class RegimeLines:
     unmeasured: str = ""
 
     def under(self, convention: str) -> tuple[Line, ...]:
-        """The lines that ``convention`` counts."""
+        """The lines that ``convention`` counts: its own if it has any, else ``lines``."""
         return dict(self.own).get(convention, self.lines)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The closed forms of one regime under one convention: (moment, nonzero coefficient) pairs."""
+    """FLOPs of one regime under one convention, per pass, as sums of (moment position, coefficient) pairs."""
 
     regime: str
     convention: str
@@ -154,7 +206,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class ConventionRow:
-    """Settings by which one convention counts the lines of a program."""
+    """How one convention counts the lines of a program."""
 
     name: str
     pairs: str  # pairs of masked attention that count: ``useful`` or ``all``
@@ -167,13 +219,13 @@ class ConventionRow:
 
 
 def _column(name: str, usual: object = None) -> Any:
-    """Property: (convention, value of ``name``) for each row whose value differs from ``usual``."""
+    """A property with a (convention, value) pair for each row whose field ``name`` is not ``usual``."""
     return property(lambda made: tuple((row.name, getattr(row, name)) for row in made.rows if getattr(row, name) != usual))
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A lowered model: all sizes, moments, lines and closed forms that targets print."""
+    """A lowered model: everything that generated code, pages and estimators are made from."""
 
     name: str  # the name of the spec
     title: str  # the title of the spec
@@ -208,49 +260,56 @@ class Program:
 
     @property
     def conventions(self) -> tuple[str, ...]:
-        """The names of the conventions."""
+        """The names of the conventions, in order."""
         return tuple(row.name for row in self.rows)
 
     def row(self, convention: str) -> ConventionRow:
-        """The row of a convention; KeyError if the program has none of that name."""
+        """How the convention named ``convention`` counts; KeyError if the program has no such convention."""
         return {row.name: row for row in self.rows}[convention]
 
     @property
     def keys(self) -> dict[str, tuple[str, ...]]:
-        """Size letter -> the config keys that it is read from."""
+        """Letter of a size -> the config keys that it is read from."""
         return {field.letter: field.keys for field in self.fields}
 
     @property
     def whole(self) -> tuple[str, ...]:
-        """Names of the moments that read a statistic of the whole batch."""
+        """Names of the moments that read a statistic of the whole batch, and so do not add over batches."""
         own = {statistic.name for statistic in self.statistics}
         return tuple(moment.name for moment in self.moments if not own.isdisjoint(symbols(moment.formula)))
 
     def sum_name(self, position: int, convention: str) -> str:
-        """Name of a moment under a convention; the padded name if the convention counts padded lengths."""
+        """Name of the moment at ``position``, with the suffix for padded lengths if ``convention`` uses them."""
         moment = self.moments[position]
         padded = self.row(convention).lengths == PADDED and not moment.side and any(True for _ in symbols(moment.formula))
         return padded_name(moment.name) if padded else moment.name
 
     def sum_key(self, position: int, convention: str) -> str:
-        """Letter of a moment in closed forms: ``moment@N``, or ``real@N``/``padded@N`` for other lengths."""
+        """Letter of the moment at ``position``, N, in closed forms: ``moment@N``.
+
+        It is ``real@N`` or ``padded@N`` if the convention uses other lengths than the first one.
+        """
         lengths = self.row(convention).lengths
         counts = not any(True for _ in symbols(self.moments[position].formula))  # items alone
         return f"{'moment' if counts or lengths == self.rows[0].lengths else lengths}@{position}"
 
     @property
     def own(self) -> tuple[str, ...]:
-        """Names of the conventions that have lines of their own in some regime."""
+        """Names of the conventions for which some regime has lines of their own (``RegimeLines.own``)."""
         return tuple(dict.fromkeys(name for regime in self.regimes for name, _ in regime.own))
 
     def first(self) -> "Program":
-        """The program with the lines of its first convention as ``lines`` of each regime."""
+        """This program with ``lines`` of each regime replaced by those that the first convention counts."""
         name = self.rows[0].name
         regimes = (replace(regime, lines=regime.under(name)) for regime in self.regimes)
         return replace(self, regimes=tuple(regimes)) if name in self.own else self
 
     def works(self) -> Iterator[tuple[str, RegimeLines]]:
-        """(regime, work) pairs, then (regime and convention, work) for conventions with lines of their own."""
+        """Iterate over the work to print as (heading, work) pairs.
+
+        First comes each regime under its name. Then, for each convention with lines of its own, each regime with these lines
+        under the heading ``<regime> <convention>``.
+        """
         yield from ((regime.name, regime) for regime in self.regimes)
         for name in self.own:
             yield from ((f"{regime.name} {name}", replace(regime, lines=regime.under(name), own=())) for regime in self.regimes)
@@ -262,19 +321,19 @@ class Program:
 
     @property
     def padded(self) -> bool:
-        """Whether the model pads items to the longest of their batch."""
+        """Whether some work depends on the padding of items to the longest one of their batch."""
         largest = {statistic.name for statistic in self.statistics if statistic.kind == "max"}
         sums = [moment.formula for moment in self.moments if moment.items != ONCE]
         sums += [statistic.formula for statistic in self.statistics if statistic.kind == "sum"]
         return any(not largest.isdisjoint(symbols(formula)) for formula in sums)
 
     def showing(self, regimes: Sequence[str]) -> "Program":
-        """The program reduced to ``regimes``, for a page that covers only those."""
+        """This program with only those regimes, and their closed forms, whose names are in ``regimes``."""
         kept = tuple(regime for regime in self.regimes if regime.name in regimes)
         return replace(self, regimes=kept, cases=tuple(case for case in self.cases if case.regime in regimes))
 
     def counting(self, names: Sequence[str]) -> "Program":
-        """The program reduced to the conventions ``names``, without moments and amounts that only others use."""
+        """This program with only the conventions ``names``, without moments and amounts that only others use."""
         if set(self.conventions) <= set(names):
             return self
 
@@ -290,11 +349,11 @@ class Program:
         return replace(self, regimes=regimes, moments=self.moments[:count], amounts=kept, cases=cases, rows=rows)
 
     def case(self, regime: str, convention: str) -> Case:
-        """The closed forms of one regime under one convention; KeyError if missing."""
+        """The closed forms of a regime under a convention; KeyError if the program has none."""
         return {(case.regime, case.convention): case for case in self.cases}[regime, convention]
 
     def regime(self, name: str) -> RegimeLines:
-        """The work of the regime ``name``; KeyError if missing."""
+        """The work of the regime ``name``; KeyError if the program has no such regime."""
         return {regime.name: regime for regime in self.regimes}[name]
 
     def __repr__(self) -> str:

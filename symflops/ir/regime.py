@@ -9,11 +9,14 @@ from symflops.support.findings import Span
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """A low-rank adapter beside each linear or convolution whose module path matches a target.
+    """A low-rank adapter beside each linear or convolution whose module path matches one of ``targets``.
 
-    ``kind`` is ``lora``, ``rslora`` or ``dora``; ``dora`` also computes the norm of the adapted weight in every forward pass,
-    and with ``dropout`` repeats the base's product on the input after dropout.
-    ``names`` are the submodules of the base, the down projection and the up projection.
+    Attributes:
+        kind: ``lora``, ``rslora`` or ``dora``; ``dora`` also computes the norm of the adapted weight in every forward pass.
+        rank: The rank.
+        targets: Patterns of module paths.
+        names: Names of the submodules: the adapted module, the down projection, the up projection.
+        dropout: Whether the adapter's input has dropout; with it, ``dora`` repeats the base's product on that input.
     """
 
     kind: str
@@ -25,10 +28,14 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True)
 class Recompute:
-    """Activation checkpointing: groups of modules whose forward work the backward pass recomputes.
+    """Activation checkpointing: groups of modules whose forward work the backward pass repeats.
 
-    ``groups`` are patterns of module paths; of a repeat, every ``every``-th iteration is a group. With ``early_stop`` a group
-    is recomputed only up to its last saved tensor, like PyTorch's non-reentrant checkpoint.
+    Attributes:
+        groups: Patterns of module paths; each module that matches is one group.
+        every: Of the iterations of a repeat, only every ``every``-th is a group.
+        attention_only: Whether only attention within the groups is recomputed.
+        early_stop: Whether a group is recomputed only up to its last saved tensor, as PyTorch's non-reentrant checkpoint does.
+        reentrant: Whether the checkpoint is PyTorch's reentrant one.
     """
 
     groups: tuple[str, ...]
@@ -40,10 +47,13 @@ class Recompute:
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """Numbers of forward passes, timesteps and micro-batches in one step.
+    """How many forward passes one step has: ``forward * timesteps * accumulation``.
 
-    ``forward`` passes per timestep, ``detached`` of them without gradients, over ``timesteps`` denoising steps and
-    ``accumulation`` micro-batches.
+    Attributes:
+        forward: Forward passes per timestep and micro-batch.
+        detached: How many of ``forward`` run without gradients.
+        timesteps: Denoising steps.
+        accumulation: Micro-batches.
     """
 
     forward: int = 1
@@ -58,13 +68,13 @@ class Passes:
 
     @property
     def trained(self) -> int:
-        """Number of forward passes in a step that have a backward pass."""
+        """Number of forward passes in a step that are followed by a backward pass."""
         return (self.forward - self.detached) * self.timesteps * self.accumulation
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """An additional run of the model in a step: ``times`` times under the regime of that name."""
+    """An additional run of the model in a step: ``times`` times under the regime named ``regime``."""
 
     regime: str
     times: int = 1
@@ -72,15 +82,26 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """A way to train a model: trained parameters, adapters, recomputation, and passes per step.
+    """How a model is trained or run in one step.
 
-    ``train`` and ``freeze`` are patterns over parameter names. ``loss`` names the outputs that the loss uses (all if empty),
-    ``input_grad`` the inputs that need a gradient, ``force_grad`` the modules whose result is forced to require one, and
-    ``no_force_grad`` modules exempt from such a rule of the spec. ``parts`` are optional parts of the model that run, such as
-    prediction heads that its class does not build. ``decode`` runs causal self-attention over a cache: ``step`` for new tokens
-    over ``past`` ones, ``generate`` for a whole generation of ``new`` tokens after a ``prompt``, summed over its steps.
-    ``phases`` are additional runs of the model in the same step. In a ``lenient`` regime a pattern may match nothing if another
-    pattern of its list matches. ``places`` locate the texts in the regime's file, for findings.
+    Attributes:
+        name: The name.
+        train: Patterns of names of the parameters that train.
+        freeze: Patterns of names of parameters that do not train, although they match ``train``.
+        loss: Names of the outputs that the loss reads; empty means all.
+        input_grad: Names of the inputs that need a gradient.
+        force_grad: Patterns of modules whose results are made to require a gradient.
+        no_force_grad: Patterns of modules whose results are not, although the spec says that the class does so.
+        parts: Optional parts of the model that run, such as prediction heads that its class does not build.
+        decode: Causal self-attention over a cache: ``step`` for new tokens after past ones, ``generate`` for the sum over all
+            steps of a generation after a prompt; empty without a cache.
+        doc: What it is.
+        adapters: The adapters.
+        recompute: Activation checkpointing; None: none.
+        passes: Passes per step.
+        phases: Additional runs of the model in the same step.
+        lenient: Whether a pattern may match nothing if another one of its list matches something.
+        places: Text of the regime's file -> its place there, for messages.
     """
 
     name: str
@@ -102,13 +123,13 @@ class Regime:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Every pattern over module paths; a pattern with an index splits the repeat that it selects from."""
+        """All patterns of module paths and parameter names; a number or slice in one splits a repeat."""
         targets = tuple(target for adapter in self.adapters for target in adapter.targets)
         groups = self.recompute.groups if self.recompute else ()
         return (*self.train, *self.freeze, *self.force_grad, *self.no_force_grad, *targets, *groups)
 
     def with_patterns(self, spell: Callable[[str], Sequence[str]]) -> "Regime":
-        """The regime with each pattern replaced by the patterns of ``spell(pattern)``."""
+        """This regime with each pattern replaced by the patterns ``spell(pattern)``."""
 
         def all_of(patterns: Sequence[str]) -> tuple[str, ...]:
             return tuple(text for pattern in patterns for text in spell(pattern))

@@ -11,7 +11,14 @@ SHORT = 12
 
 @dataclass(frozen=True, slots=True)
 class Reproduced:
-    """The reproduced framework: name, ``version`` (release or commit), ``date``, and later changes."""
+    """The version of a framework whose figures a convention reproduces.
+
+    Attributes:
+        of: The framework.
+        version: Its release, or the full hash of a commit.
+        date: The date of that version.
+        changed: What the framework counts otherwise since then; empty if nothing.
+    """
 
     of: str
     version: str
@@ -20,10 +27,10 @@ class Reproduced:
 
     @property
     def at(self) -> str:
-        """Framework and version as text, e.g. ``X at commit 0123456789ab``."""
+        """Framework and version as text, such as ``X at commit 0123456789ab`` or ``X 1.2``."""
         return f"{self.of} {f'at commit {self.version[:SHORT]}' if len(self.version) == COMMIT else self.version}"
 
     @property
     def sentence(self) -> str:
-        """Framework, version, date and later changes as a phrase."""
+        """Framework, version, date and later changes as the end of a sentence."""
         return f"{self.at} of {self.date}{f'; since then: {self.changed}' if self.changed else ''}"

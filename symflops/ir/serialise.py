@@ -51,7 +51,7 @@ KEYS = (
 
 
 def document_of(program: Program) -> dict[str, Any]:
-    """Convert a program to plain JSON data."""
+    """Convert a program to a document: nested dicts and lists that :mod:`json` can write."""
     writer = _Writer()
     body = writer.record(program) | _columns(program.rows)
     return {"format": FORMAT, "formulas": writer.formulas.rows, **writer.tables} | {
@@ -60,7 +60,10 @@ def document_of(program: Program) -> dict[str, Any]:
 
 
 def _columns(rows: Sequence[ConventionRow]) -> dict[str, Any]:
-    """Convert convention rows to columns: field -> [name, value] pairs."""
+    """Convert convention rows to columns: key of the document -> [convention, value] pairs.
+
+    The key ``conventions`` has the names of all conventions. A column without entries is left out.
+    """
     found: dict[str, Any] = {"conventions": [row.name for row in rows]}
     for key, name in COLUMNS.items():
         values = [[row.name, getattr(row, name)] for row in rows]
@@ -70,7 +73,7 @@ def _columns(rows: Sequence[ConventionRow]) -> dict[str, Any]:
 
 
 def _rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The inverse of :func:`_columns`."""
+    """Convert the columns of a document back to convention rows, each a dict of fields."""
     columns = {name: dict(document.get(key, ())) for key, name in COLUMNS.items()}
     return [
         {"name": convention, **{name: column[convention] for name, column in columns.items() if convention in column}}
@@ -79,12 +82,12 @@ def _rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def text_of(document: Mapping[str, Any]) -> str:
-    """The JSON text of a stored program, one line per table row, so that diffs are readable."""
+    """The compressed JSON text of a document from :func:`document_of`, with one line per table row."""
     return _in_rows(packed(document)) + "\n"
 
 
 def _in_rows(document: Mapping[str, Any]) -> str:
-    """The JSON text of an object, one line per item of its long lists."""
+    """The JSON text of an object; each item of a long list gets a line of its own."""
     entries = []
     for key, value in document.items():
         text = _in_rows(value) if isinstance(value, dict) and "rows" in value else _dump(value)
@@ -95,10 +98,10 @@ def _in_rows(document: Mapping[str, Any]) -> str:
 
 
 def program_of(document: Mapping[str, Any]) -> Program:
-    """The program that a document holds.
+    """Convert a document from :func:`document_of`, compressed or not, back to the program.
 
     Raises:
-        FormatError: the document is damaged, or of another format.
+        FormatError: the document is damaged, or of another format version.
     """
     try:
         document = unpacked(document)
@@ -112,7 +115,14 @@ _dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Form(NamedTuple):
-    """A stored field: its name, its default or a function for it, and whether it is open (a config value)."""
+    """How one field of a record is stored.
+
+    Attributes:
+        name: The name of the field.
+        default: The value that is not written.
+        derived: Function that computes the default from the fields before it; None if the default is constant.
+        is_open: Whether its type admits any value of a config.
+    """
 
     name: str
     default: Any
@@ -122,7 +132,7 @@ class Form(NamedTuple):
 
 @cache
 def _forms(kind: Any) -> tuple[Form, ...]:
-    """The stored fields of a record type."""
+    """How each field of the dataclass ``kind`` is stored; fields with ``compare=False`` are not."""
     return tuple(
         Form(field.name, field.default, DERIVED.get((kind, field.name)), _is_open(cast(Any, field.type)))
         for field in fields(kind)
@@ -132,12 +142,12 @@ def _forms(kind: Any) -> tuple[Form, ...]:
 
 @cache
 def _types(kind: Any) -> dict[str, Any]:
-    """The types of a record's fields."""
+    """Field name -> type, for the dataclass ``kind``."""
     return {field.name: field.type for field in fields(kind)}
 
 
 class _Writer:
-    """Writes records and formulas; equal ones share one table row."""
+    """Converts records and formulas to JSON data, in tables in which equal ones share one row."""
 
     def __init__(self) -> None:
         self.formulas = nodes.Table()
@@ -149,7 +159,7 @@ class _Writer:
         self.heads: dict[str, int] = {}  # (module name, unshared fields) as text -> position of its first line
 
     def value(self, value: Any) -> Any:
-        """A field's value as plain data; formulas and shared records become table positions."""
+        """JSON data for a field's value; formulas, and records of types with a table, become table positions."""
         kind = type(value)
         if kind in FORMULAS:
             return self.formulas.add(value)
@@ -160,7 +170,7 @@ class _Writer:
         return self.record(value) if is_dataclass(kind) else value
 
     def record(self, record: Any) -> dict[str, Any]:
-        """Convert a record to an object; Fractions and formulas in fields of type ``object`` are tagged."""
+        """Convert a record to a dict of those fields that differ from their defaults."""
         found: dict[str, Any] = {}
         for name, default, derived, is_open in _forms(cast(Any, type(record))):
             value = getattr(record, name)
@@ -170,7 +180,7 @@ class _Writer:
         return found
 
     def plain(self, value: Any) -> Any:
-        """A value of a config, or a formula in its place."""
+        """JSON data for a config value; a formula or a Fraction becomes a dict whose key names the type."""
         if type(value) in FORMULAS:
             return {"formula": self.formulas.add(value)}
         if isinstance(value, Fraction):
@@ -178,14 +188,14 @@ class _Writer:
         return [self.plain(item) for item in value] if isinstance(value, tuple) else value
 
     def row(self, record: Any) -> int:
-        """The position of a record in its table; adds it on first use (cached by identity)."""
+        """The position of a record in the table of its type; a record not yet in the table is added."""
         if id(record) not in self.seen:
             row = self.split(record, self.record(record))
             self.seen[id(record)] = (record, self.position(TABLES[type(record)], row))
         return self.seen[id(record)][1]
 
     def position(self, name: str, row: Any) -> int:
-        """The position of a row in the table ``name``; adds the row unless an equal one exists."""
+        """The position of a row in the table ``name``; a row without an equal one in the table is added."""
         table, key = self.tables[name], (name, repr(row))
         position = self.known.setdefault(key, len(table))
         if position == len(table):
@@ -193,7 +203,11 @@ class _Writer:
         return position
 
     def split(self, record: Any, row: dict[str, Any]) -> Any:
-        """Split a row into its name, the position of its shared fields, and its unshared fields."""
+        """Convert the dict ``row`` of a record's fields to its table row: [name, position of shared fields].
+
+        A third entry has the other unshared fields, if any. A later line of a module has the position of the module's first
+        line in place of name and third entry. For a record of a type without shared fields, the result is ``row`` itself.
+        """
         if type(record) not in SHARED:
             return row
         shared, name, own = SHARED[type(record)]
@@ -209,12 +223,12 @@ class _Writer:
 
 @cache
 def _is_open(hint: Any) -> bool:
-    """Whether a field holds values of a config: its type admits ``object``."""
+    """Whether a field of type ``hint`` can contain any config value: the type is, or contains, ``object``."""
     return hint is object or any(_is_open(part) for part in get_args(hint))
 
 
 class _Reader:
-    """Reads records by the types of their fields; each table row is read once and cached."""
+    """Converts JSON data to records, by the types of their fields; each table row is converted once."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.document = document
@@ -222,7 +236,7 @@ class _Reader:
         self.rows: dict[tuple[str, int], Any] = {}
 
     def record(self, kind: type, given: Mapping[str, Any]) -> Any:
-        """Build a record of type ``kind`` from an object; missing fields get their defaults."""
+        """Build a record of type ``kind`` from a dict of its stored fields; the others get their defaults."""
         hints: dict[str, Any] = _types(kind)
         found = {name: self.value(hint, given[name]) for name, hint in hints.items() if name in given}
         for (of, name), derived in DERIVED.items():
@@ -231,7 +245,7 @@ class _Reader:
         return kind(**found)
 
     def value(self, hint: Any, given: Any) -> Any:
-        """Convert plain data to a value of type ``hint``."""
+        """Convert JSON data to the value of a field whose type is ``hint``."""
         if _is_open(hint):
             return self.plain(given)
         if hint == nodes.Formula:
@@ -251,7 +265,7 @@ class _Reader:
         return given
 
     def plain(self, given: Any) -> Any:
-        """A value of a config, or a formula in its place."""
+        """The config value for JSON data from :meth:`_Writer.plain`; a list becomes a tuple."""
         match given:
             case {"formula": position}:
                 return self.formulas[_index(position)]
@@ -262,14 +276,14 @@ class _Reader:
         return given
 
     def row(self, kind: type, position: int) -> Any:
-        """The record at ``position`` in the table of ``kind``."""
+        """The record of type ``kind`` at ``position`` in the table for that type."""
         key = (TABLES[kind], position)
         if key not in self.rows:
             self.rows[key] = self.record(kind, self.joined(kind, self.document[key[0]][position]))
         return self.rows[key]
 
     def joined(self, kind: type, row: Any) -> dict[str, Any]:
-        """Join a row with its shared fields and its name into one object."""
+        """The dict of a record's fields from its table row; the inverse of :meth:`_Writer.split`."""
         if kind not in SHARED:
             return dict(row)
         shared, name, _ = SHARED[kind]
@@ -284,6 +298,9 @@ def _index(position: Any) -> int:
 
 
 def _rest(arguments: tuple[Any, ...]) -> Any:
-    """The member of a union that is neither ``str`` nor None; the formula type if several remain."""
+    """The type among the members of a union to which JSON data that is not a text or null is converted.
+
+    That is the only other member, or the formula type if several remain.
+    """
     kept = [part for part in arguments if part not in (str, NoneType)]
     return kept[0] if len(kept) == 1 else nodes.Formula

@@ -13,7 +13,7 @@ from symflops.support.findings import Source, Span
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name and its place in the source."""
+    """A name in a spec, with its place there for messages."""
 
     text: str
     span: Span = field(compare=False, repr=False)
@@ -24,7 +24,10 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A path with ``{expression}`` parts, relative to the enclosing path unless it starts with ``/``."""
+    """A module path with ``{expression}`` in places; from the model's root if it starts with ``/``.
+
+    Other paths are relative to the path of the entry around them. ``pieces`` are the texts and expressions in order.
+    """
 
     pieces: tuple[str | Expression, ...]
     text: str
@@ -33,7 +36,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """A tied weight: the path of the other parameter from the root, and the condition (None: always)."""
+    """A tied weight: another parameter, at the path ``to`` from the root, is used if ``when`` holds."""
 
     to: Template
     when: Expression | None
@@ -41,12 +44,20 @@ class Tie:
 
 @dataclass(frozen=True, slots=True)
 class SizeSpec:
-    """One entry of ``sizes``: the config fields that it is read from, its type and its default.
+    """One entry of ``sizes``.
 
-    A size without config fields is decided by the class.
-    ``evaluation`` overrides a flag for a model in evaluation mode; None keeps the config's value.
-    ``null`` is the value if the config has null; ``items`` is the kind of a list's items, empty for any.
-    A size of a ``part`` is 0 under a regime that does not run that part.
+    Attributes:
+        name: Its letter.
+        keys: The config fields that it is read from; empty if the class decides its value.
+        kind: Its type.
+        default: The value if a config has none of the fields; None: it has no default.
+        optional: Whether null is a value of its own.
+        doc: What it is.
+        latex: Its LaTeX symbol; empty for that of its letter.
+        evaluation: For a flag: its value for a model in evaluation mode; None: that of the config.
+        null: The value to take in place of null; None: no replacement.
+        items: For a list: the type of its items; empty for any.
+        part: The part of the model it belongs to; under a regime that does not run this part, it is 0. Else empty.
     """
 
     name: Name
@@ -64,7 +75,7 @@ class SizeSpec:
 
 @dataclass(frozen=True, slots=True)
 class VariantSpec:
-    """A published structure: size letter -> value, with lists as tuples."""
+    """A published structure: its name, and (letter, value) pairs of the sizes that make it."""
 
     name: Name
     sizes: tuple[tuple[Name, Any], ...]
@@ -72,12 +83,12 @@ class VariantSpec:
 
 @dataclass(frozen=True, slots=True)
 class ClassSpec:
-    """A class that a spec describes, and how it differs from the first one.
+    """A class that a spec describes, and its differences from the first class of the spec.
 
     Attributes:
-        name: The reference, ``package.Class``.
-        values: Values of sizes that the class decides, by letter.
-        renamed: (prefix of a path in the spec, prefix in this class); an empty text removes the prefix.
+        name: The class as ``package.Class``.
+        values: (letter, value) pairs of the sizes whose values the class decides.
+        renamed: (beginning of a path in the spec, its replacement in this class); an empty text removes it.
     """
 
     name: str
@@ -87,14 +98,21 @@ class ClassSpec:
 
 @dataclass(frozen=True, slots=True)
 class PartSpec:
-    """Axes of one part of a stream, in order: axis name -> length."""
+    """One part of a declared stream: (axis, length) pairs in order."""
 
     axes: tuple[tuple[Name, Expression], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StreamSpec:
-    """A declared stream: the index set of its items, its parts, and an optional ``default`` length."""
+    """A declared stream.
+
+    Attributes:
+        name: Its name.
+        over: The index set of its items.
+        parts: Its parts, which are concatenated.
+        default: The length to assume if a batch omits the stream; None: it must have it.
+    """
 
     name: Name
     over: str
@@ -104,10 +122,13 @@ class StreamSpec:
 
 @dataclass(frozen=True, slots=True)
 class BaselineSpec:
-    """The spec that pages compare this spec with, for equal configs and batches.
+    """Another spec, which pages compare with this one for equal configs and batches.
 
-    ``config`` has fields of its config as formulas of this spec's sizes, ``batch`` entries of its streams as formulas of this
-    one's lengths, ``lengths`` batch variables of this spec that grow with the first one.
+    Attributes:
+        name: The other spec.
+        config: (field of its config, formula of this spec's sizes) pairs.
+        batch: (entry of its batches, formula of this spec's lengths) pairs.
+        lengths: (length of this spec, formula) pairs for lengths that grow with the first one.
     """
 
     name: Name
@@ -118,9 +139,16 @@ class BaselineSpec:
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
-    """One argument of the model: a value with a stream and a width, or a tensor that only holds lengths.
+    """One argument of the model's forward method.
 
-    If ``needed``, the model cannot run without it while ``when`` holds.
+    Attributes:
+        name: The argument.
+        stream: The stream of the rows that it has as a value; None if it only carries lengths.
+        width: The width of these rows; None for indices.
+        when: The condition under which the class has the argument; None: always.
+        layout: How the real tensor carries lengths; None if not declared.
+        over: The index set of the items in a tensor without a stream.
+        needed: Whether the model cannot run without the argument while ``when`` holds.
     """
 
     name: Name
@@ -134,7 +162,15 @@ class InputSpec:
 
 @dataclass(frozen=True, slots=True)
 class OperatorEntry:
-    """An operator as parsed: its path, its kind, and the fields that the kind declares."""
+    """An operator as parsed.
+
+    Attributes:
+        path: Its module path.
+        kind: Its kind.
+        fields: The parsed fields by name.
+        places: The place of each field.
+        span: The place of the entry.
+    """
 
     path: Template
     kind: Name
@@ -145,7 +181,16 @@ class OperatorEntry:
 
 @dataclass(frozen=True, slots=True)
 class BlockCall:
-    """A call of a block: values by position, parameters by name."""
+    """A call of a block.
+
+    Attributes:
+        path: The module path of what the block contains.
+        block: The block.
+        arguments: For each input of the block: the values passed to it.
+        parameters: Expressions for the block's parameters, by name.
+        common: Parsed fields that any entry may have, by name.
+        span: The place of the entry.
+    """
 
     path: Template
     block: Block
@@ -156,13 +201,28 @@ class BlockCall:
 
     @property
     def role(self) -> str:
-        """The region that the call gives its operators; empty if none."""
+        """The role or region that the call gives to the block's operators; empty if none."""
         return str(self.common.get("role") or "")
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A loop: ``count`` times, per item of a config list, or along an ``axis`` of a stream or value."""
+    """A body that runs ``count`` times, once per item of a config list, or once per row along an axis.
+
+    Attributes:
+        path: The module path of one iteration.
+        count: The number of iterations, or a list with one item each; None with ``axis``.
+        axis: The axis whose rows are the iterations; None otherwise.
+        of: The stream or value that has the axis.
+        body: The entries of one iteration.
+        index: The name of the index in expressions; None: none.
+        item: The name of the list's item in expressions; None: none.
+        start: The first index in module paths; None: 0.
+        shared: Whether all iterations run the same module.
+        when: The condition under which the repeat exists; None: always.
+        span: The place of the entry.
+        role: A role or region for its operators; empty if none.
+    """
 
     path: Template
     count: Expression | None
@@ -180,9 +240,22 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Entries under one path, optionally conditional, without gradients, or run as routed experts.
+    """Entries under one module path, or routed experts if ``experts`` is given.
 
-    ``listed`` experts are modules of a list; others are stacked in one tensor.
+    Attributes:
+        path: The module path.
+        body: The entries.
+        when: The condition under which the group exists; None: always.
+        no_grad: The condition under which no gradient passes through it; None: never.
+        experts: The number of experts, each with its own copy of every parameter; None: no experts.
+        listed: Whether the experts are modules of a list; else their parameters are stacked in one tensor.
+        choose: The number of experts that each row runs through; None: all.
+        routed: The number of experts that each row is routed to, if it runs through more; None: as many as ``choose``.
+        arguments: The value that the experts read, in a tuple.
+        weights: The value that multiplies their results; None: none.
+        to: The name of their result, in a tuple.
+        span: The place of the entry.
+        role: A role or region for its operators; empty if none.
     """
 
     path: Template
@@ -202,7 +275,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Faulty:
-    """An invalid entry; it keeps the names that it would define, so that one mistake causes no others."""
+    """An entry with a mistake; uses of the values ``names`` that it would make are not reported."""
 
     path: Template
     names: tuple[str, ...]
@@ -214,7 +287,18 @@ Entry = OperatorEntry | BlockCall | Repeat | Group | Faulty
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A reusable subgraph with parameters; a ``local`` block can also read the sizes of its spec."""
+    """A piece of graph that a spec calls like a function.
+
+    Attributes:
+        name: Its name.
+        parameters: (name, default) pairs; the default is None for a parameter that a call must give.
+        inputs: Names of the values that a call passes to it.
+        optional: Names of those inputs that a call may leave out.
+        outputs: Names of the values that it returns.
+        body: Its entries.
+        local: Whether it is defined in a spec, whose sizes it can read.
+        source: The file that defines it.
+    """
 
     name: str
     parameters: tuple[tuple[Name, Expression | None], ...]
@@ -228,14 +312,32 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A whole spec as parsed: sizes, streams, inputs, graph and the classes that it describes.
+    """A whole spec as parsed, in the view (:func:`symflops.read.classes.view`) for some of its classes.
 
-    ``sources`` are the files that it was read from, its own first. ``classes`` has a row for each of the ``references``;
-    ``decided`` are the sizes that a class decides. ``constants`` are the values of these sizes and ``renamed`` the path
-    prefixes for the class of this view, ``alike`` are all classes with the same view (:func:`symflops.read.classes.view`).
-    ``baseline`` is the spec that pages compare this one with. ``requires`` are conditions on sizes and lengths, ``expected``
-    are conditions under which the work is an expectation. ``apart`` are the sizes of parts that a regime does not run
-    (:mod:`symflops.read.parts`). ``reading`` holds facts on how the classes read a config (:mod:`symflops.evaluate.config`).
+    Attributes:
+        name: Its name.
+        title: One line about the model.
+        references: All classes that it describes, each as ``package.Class``.
+        model_types: The ``model_type`` of their configs.
+        pipelines: Classes of pipelines that contain one of them.
+        sizes: The sizes that a config sets.
+        derived: (letter, formula) pairs of sizes that follow from others.
+        streams: The declared streams.
+        inputs: The arguments of the model.
+        graph: The entries.
+        outputs: Names of the values that the model returns.
+        sources: The files that it was read from, its own first.
+        variants: Published structures.
+        classes: What is special about each of ``references``.
+        decided: The sizes that a class, not a config, sets.
+        alike: The classes to which this view applies.
+        constants: (letter, value) pairs of ``decided`` for these classes.
+        apart: Sizes of parts that a regime does not run (:mod:`symflops.read.parts`).
+        renamed: (beginning of a path, replacement) pairs for these classes.
+        baseline: Another spec to compare with on pages; None: none.
+        requires: (message, condition) pairs that sizes and lengths must fulfil.
+        expected: (text, condition) pairs; where a condition holds the work is an expectation, and estimates say the text.
+        reading: How the classes read a config (:mod:`symflops.evaluate.config`).
     """
 
     name: str
@@ -264,7 +366,7 @@ class Spec:
 
     @property
     def called(self) -> tuple[str, ...]:
-        """Class names of this view, without packages."""
+        """Names, without packages, of the classes that this view of the spec describes."""
         return tuple(name.replace(":", ".").rpartition(".")[2] for name in self.alike or self.references)
 
     def __repr__(self) -> str:

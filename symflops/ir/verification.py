@@ -9,9 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class VerifiedCase:
-    """One measured configuration and batch, with the parameters and FLOPs derived for it.
+    """One measured configuration and batch, with the parameters and FLOPs that symflops derives for it.
 
-    ``config`` is the part of the configuration that the spec reads, None if not recorded; likewise ``batch``.
+    Attributes:
+        name: What was measured.
+        parameters: Number of parameters.
+        forward: FLOPs of the forward pass.
+        backward: FLOPs of the backward pass.
+        config: Those fields of the configuration that the spec reads; None if not recorded.
+        batch: The lengths of the batch; None if not recorded.
     """
 
     name: str
@@ -24,10 +30,14 @@ class VerifiedCase:
 
 @dataclass(frozen=True, slots=True)
 class KnownInexact:
-    """A measured record that symflops cannot match: the reason, and derived minus measured FLOPs.
+    """Why and by how much the derivation differs from a measured record.
 
-    ``forward`` and ``backward`` are the differences of each pass. ``modules`` are the innermost modules that differ; a
-    container differs by the sum of its contents.
+    Attributes:
+        id: The record.
+        reason: Why.
+        forward: Derived minus measured FLOPs of the forward pass.
+        backward: Derived minus measured FLOPs of the backward pass.
+        modules: (module, difference) pairs for the innermost modules that differ.
     """
 
     id: str
@@ -39,9 +49,14 @@ class KnownInexact:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Measured records of one class, with the package versions of the measurement.
+    """The measured records of one class.
 
-    The derivation equals all figures of ``cases``. ``inexact`` are cases that cannot be equal, each with its known difference.
+    Attributes:
+        reference: The class.
+        version: The version of its package.
+        torch: The version of PyTorch.
+        cases: The records whose figures all equal the derived ones.
+        inexact: The other records, each with its known difference.
     """
 
     reference: str

@@ -23,7 +23,7 @@ def forms_of(program: Program, case: Case) -> dict[str, dict[str, str]]:
 
 
 def symbols_of(program: Program, case: Case) -> tuple[list[dict[str, str]], list[str]]:
-    """One row per letter of the closed forms; then ``name = value`` of the other fixed sizes."""
+    """Return a dict per letter of the closed forms, and ``name = value`` of the other fixed sizes."""
     formulas = [formula for name in PASSES for _, formula in getattr(case, name)] + [one.formula for one in program.definitions]
     used = {name for formula in formulas for name in symbols(formula)}
     rows, rest, fixed = [], [], dict(program.fixed)

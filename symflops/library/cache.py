@@ -30,7 +30,7 @@ WRITABLE, STICKY = 0o022, 0o1000
 
 
 def place(name: str) -> Path:
-    """The path of an entry, or of a spec's entries, for this version of the package.
+    """Return the path of the file or folder ``name`` in the cache of this version of the package.
 
     Raises:
         OSError: there is no home folder.
@@ -39,7 +39,7 @@ def place(name: str) -> Path:
 
 
 def keep(path: Path, text: str, **header: Any) -> None:
-    """Write an entry with its header, and prune the cache.
+    """Write the entry ``text`` to ``path`` with the fields ``header`` before it, and prune the cache.
 
     Raises:
         OSError: the folder cannot be written.
@@ -50,7 +50,7 @@ def keep(path: Path, text: str, **header: Any) -> None:
 
 
 def kept(path: Path) -> tuple[dict[str, Any], str] | None:
-    """Read an entry as (header, text); None if it is untrusted, damaged or of other versions."""
+    """Read an entry as (header, text); None if untrusted, damaged, or of another symflops or sympy."""
     try:
         if not trusted(path):
             return None
@@ -63,12 +63,15 @@ def kept(path: Path) -> tuple[dict[str, Any], str] | None:
 
 
 def seal(text: str) -> dict[str, str]:
-    """The fields common to all headers: digests of the package and of the text, and sympy's version."""
+    """Return the fields of every header: digests of the package and of ``text``, and sympy's version."""
     return {"package": package_digest(), "sympy": sympy_release(), "text": digest(text)}
 
 
 class Entries:
-    """Cache entries of a spec, regime, convention and config class (``kind``), one per structure."""
+    """The cached programs of a spec under one regime and convention, one per structure.
+
+    ``kind`` is the class that the configs name, if any.
+    """
 
     def __init__(self, file: SpecFile, regime: str, convention: str, kind: str = "") -> None:
         self.file, self.regime, self.convention = file, regime, convention
@@ -110,7 +113,7 @@ class Entries:
 
 
 def cached(entries: Entries, config: Mapping[str, Any], tell: Callable[[str], object]) -> dict[str, Any]:
-    """The program of a config, from the cache, or derived and cached on a miss (reported by ``tell``).
+    """Return the cached program of a config; on a miss, derive and cache it, and report so with ``tell``.
 
     Raises:
         SymflopsError: the spec is not valid, the config does not fit, or the regime or convention is unknown.
@@ -158,7 +161,7 @@ def folder() -> Path:
 
 
 def own(path: Path) -> bool:
-    """Whether this user owns a file or folder, and nobody else can write it."""
+    """Whether this user owns a file or folder and nobody else can write it; always True outside POSIX."""
     if os.name != "posix":
         return True
     found = path.lstat()
@@ -199,7 +202,7 @@ def entries() -> Iterator[Path]:
 
 
 def prune() -> None:
-    """Remove entries that are too old, then the oldest ones until the total size fits."""
+    """Remove entries older than ``MOST_SECONDS``, and the oldest ones while all exceed ``MOST_BYTES``."""
     found = []
     for path in entries():
         stat = path.stat()
@@ -212,7 +215,7 @@ def prune() -> None:
 
 
 def clear() -> int:
-    """Remove all entries; returns how many."""
+    """Remove all entries, and return the number of them."""
     found = list(entries())
     for path in found:
         path.unlink(missing_ok=True)

@@ -25,25 +25,25 @@ PACKAGE = os.path.dirname(
 
 
 class UnknownModelError(SymflopsError):
-    """No spec describes this model."""
+    """No spec describes the model that a config or a name stands for."""
 
 
 @lru_cache(maxsize=4)
 def _parsed(path: str, _changed: int) -> Any:
-    """Parse a JSON file; cached until the file changes."""
+    """Parse a JSON file; cached until ``_changed``, its modification time, differs."""
     with open(path, "rb") as file:
         return json.loads(file.read())
 
 
 @lru_cache(maxsize=4)
 def _program(path: str, changed: int) -> Any:
-    """Unpack the stored program in a file; cached until the file changes."""
+    """Unpack the stored program in a file; cached until ``changed``, its modification time, differs."""
     found = _parsed(path, changed)
     return unpacked(found) if isinstance(found, dict) else found
 
 
 class Catalog:
-    """Specs by name, with the header of each.
+    """A library of specs; ``specs`` maps a name to a header of classes, pipelines, streams and structures.
 
     Shipped specs have stored programs below ``folder``. Local specs have ``files``, from which programs are derived.
     """
@@ -67,7 +67,7 @@ class Catalog:
         return SpecFile(root, root / group / f"{name}.yaml", f"specs/{group}/{name}.yaml")
 
     def stem(self, name: str, variant: str = "") -> tuple[str, str]:
-        """The group and file stem of a spec or variant, checked for use in paths and module names.
+        """Return (group, file stem) of a spec or variant, checked for use in paths and module names.
 
         Raises:
             SymflopsError: one of them is not an identifier.
@@ -97,7 +97,7 @@ class Catalog:
         return found
 
     def published(self) -> dict[str, list[dict[str, Any]]]:
-        """The measured published models by spec; empty for a local catalog.
+        """Return spec -> its published models with measurements; empty for a local catalog.
 
         Raises:
             SymflopsError: the file is damaged.
@@ -126,9 +126,10 @@ class Catalog:
         return importlib.import_module(".".join(("symflops.generated", *self.stem(name, variant))))
 
     def of_structure(self, name: str, config: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
-        """Find the variant with the structure of ``config``, and its program; "" is the spec itself.
+        """Find the variant with the structure of ``config``; returns (variant, stored program).
 
-        The variant is None if no program is stored for the structure and the current version of the spec.
+        The variant "" is the default structure. It is None if no program is stored for the structure. The program is empty if
+        the spec is local or was edited since its programs were stored.
 
         Raises:
             SymflopsError: the config does not fit the model.
@@ -149,7 +150,7 @@ class Catalog:
         return ("" if has(sizes, structures.get("default", {})) else None), program
 
     def changed(self, name: str) -> bool:
-        """Whether a shipped spec was edited since its program was stored, by its CRC-32."""
+        """Whether the file of a shipped spec has another CRC-32 than when its program was stored."""
         group, stem = self.stem(name)
         try:
             with open(os.path.join(self.folder, "specs", group, f"{stem}.yaml"), "rb") as file:
@@ -165,7 +166,7 @@ class Catalog:
 
 
 def catalogs() -> list[Catalog]:
-    """The catalog of local specs (``./specs``), if any, then that of shipped specs not overridden by them.
+    """Return the catalog of local specs (``./specs``), if any, and that of the other, shipped specs.
 
     Copies of shipped specs are not local specs, and neither is the package's own folder of specs.
 
@@ -189,7 +190,7 @@ def catalogs() -> list[Catalog]:
 
 
 def assumed() -> Catalog:
-    """The catalog of structures that frameworks assume for models; found by name, never by config."""
+    """Return the catalog of structures that frameworks assume; specs in it are found only by name."""
     from symflops.library.local import local_specs
     from symflops.read.spec_files import ASSUMED, shipped
 
@@ -215,6 +216,6 @@ def by_name(name: str) -> Catalog:
 
 
 def attributes(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the sizes of a config, by the attribute names that estimators and catalogs use."""
+    """Read the sizes of a config: name of the estimator's attribute -> value."""
     sizes = sizes_of(program, config)
     return {row["attribute"]: sizes[row["letter"]] for row in program.document["fields"]}

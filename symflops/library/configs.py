@@ -72,7 +72,7 @@ def spec_of(config: Mapping[str, Any]) -> tuple[Catalog, str]:
     """Find the catalog and spec of the class that a config names, else of its model type.
 
     Raises:
-        UnknownModelError: no spec describes one of them; or they are of several models.
+        UnknownModelError: no spec describes a class or the model type in the config; or they belong to several specs.
         ConfigError: the config names a class or model type in another form.
     """
     known, kind = {name: catalog for catalog in catalogs() for name in catalog.specs}, model_type_in(config)
@@ -94,10 +94,12 @@ def spec_of(config: Mapping[str, Any]) -> tuple[Catalog, str]:
 
 
 def holder(field: str, word: str, config: Mapping[str, Any], known: dict[str, Catalog]) -> str:
-    """Find the spec of a class, or of a pipeline's denoising model.
+    """Find the spec of the class ``word``, or of the denoising model of the pipeline ``word``.
+
+    ``field`` is where the config says ``word``, and ``known`` maps each spec to its catalog.
 
     Raises:
-        UnknownModelError: there is none.
+        UnknownModelError: there is no such spec.
     """
     own = (name for name, catalog in known.items() if word in map(class_name, catalog.specs[name]["references"]))
     found = next(own, "") or (of_pipeline(word, config) or ("", ""))[1]
@@ -107,13 +109,13 @@ def holder(field: str, word: str, config: Mapping[str, Any], known: dict[str, Ca
 
 
 def unknown(field: str, word: str, config: Mapping[str, Any], known: dict[str, Catalog]) -> UnknownModelError:
-    """Create the error for a class or model type that no spec describes, with suggestions."""
+    """Create the error for a class or model type ``word`` that no spec describes, with suggestions."""
     specs = {name: known[name].specs[name] for name in reversed(known)}
     return UnknownModelError(unknown_model(field, word, config, specs))
 
 
 def unknown_model(field: str, word: str, config: Mapping[str, Any], specs: Specs) -> str:
-    """Message with suggestions for a ``word`` in the config's ``field`` that no spec describes."""
+    """Return a message, with suggestions, for a ``word`` in the config's ``field`` that no spec describes."""
     kind = config.get("model_type")
     same = [class_name(name) for entry in specs.values() if kind in entry["model_types"] for name in entry["references"]]
     known = {class_name(reference): name for name, entry in specs.items() for reference in entry["references"]}
@@ -156,6 +158,8 @@ def of_pipeline(word: str, config: Mapping[str, Any]) -> tuple[Catalog, str] | N
 
 def denoiser(index: Mapping[str, Any], path: str) -> str:
     """Find the config path of a pipeline's denoising model (not of its text encoder or autoencoder).
+
+    ``index`` is the ``model_index.json`` of the pipeline, at ``path``.
 
     Raises:
         UnknownModelError: no spec describes the model, or its config file is missing.

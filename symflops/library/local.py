@@ -33,9 +33,10 @@ NAMING = re.compile(rf"^({'|'.join(NAMES)})[ \t]*:(.*(?:\n(?![A-Za-z_]).*)*)", r
 
 
 def local_specs(folder: str, groups: str = "*") -> tuple[dict[str, SpecFile], dict[str, dict[str, Any]]]:
-    """Read the files and the headers of a library's specs, by name; ``groups`` as in :func:`specs_in`.
+    """Return name -> file and name -> header for the specs in ``folder``.
 
-    Omits copies of shipped specs, such as those in a clone of the repository.
+    ``groups`` is a pattern of subfolders, as in :func:`specs_in`. Copies of shipped specs are omitted, such as those in a
+    clone of the repository.
 
     Raises:
         SymflopsError: there are too many specs or bytes.
@@ -52,7 +53,7 @@ def local_specs(folder: str, groups: str = "*") -> tuple[dict[str, SpecFile], di
 
 
 def _rows(root: Path, files: dict[str, SpecFile], groups: str) -> dict[str, Any]:
-    """The header of each file with the digests of its sources, from the cache if these are unchanged."""
+    """Return name -> :func:`read` of the spec's file, from the cache if no digest of a source has changed."""
     index = f"specs-{digest(str(root / groups))[:16]}.json"
     try:
         found = kept(place(index))
@@ -68,7 +69,7 @@ def _rows(root: Path, files: dict[str, SpecFile], groups: str) -> dict[str, Any]
 
 
 def read(file: SpecFile) -> dict[str, Any]:
-    """Read the header of a spec and its sources' digests; of a damaged spec, only the models it names."""
+    """Read a spec: its header (``entry``) and digests of its ``sources``; if damaged, only model names."""
     from symflops.read.read import read_through
 
     sources: tuple[Source, ...] = ()
@@ -87,7 +88,7 @@ def read(file: SpecFile) -> dict[str, Any]:
 
 
 def header(spec: Spec) -> dict[str, Any]:
-    """The catalog entry of a spec; structures of variants are keyed by config fields."""
+    """Return the header of a spec for a catalog; ``structures`` maps variant -> config field -> value."""
     keys = {size.name.text: size.keys[0] for size in spec.sizes if size.keys}
     return {
         "title": spec.title,
@@ -102,7 +103,7 @@ def header(spec: Spec) -> dict[str, Any]:
 
 
 def streams(spec: Spec) -> dict[str, list[str]]:
-    """The streams that a batch gives, each with the lengths that no earlier stream has."""
+    """Return stream -> lengths that no earlier stream has, for the streams that a batch can contain."""
     from symflops.formula.expression import names
     from symflops.ir.index_sets import ONCE
 

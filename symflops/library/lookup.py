@@ -46,7 +46,7 @@ def by_config(config: Any, lenient: bool = False) -> tuple[Catalog, str]:
 
 
 def described(field: str) -> set[str]:
-    """Collect the ``model_types``, ``pipelines`` or ``references`` of all specs."""
+    """Collect the entries of all specs in ``field``: ``model_types``, ``pipelines`` or ``references``."""
     return {word for catalog in catalogs() for entry in catalog.specs.values() for word in entry[field]}
 
 
@@ -112,14 +112,17 @@ def interpreted(
 
 
 def left_to_class(catalog: Catalog, name: str, config: Mapping[str, Any]) -> list[str]:
-    """Report the layer counts that a config omits; see :func:`symflops.evaluate.evidence.left_to_class`."""
+    """List the layer counts that a config omits; see :func:`symflops.evaluate.evidence.left_to_class`."""
     config = without_pipeline(config_of(config), catalog.specs[name]["pipelines"])
     _, program = catalog.of_structure(name, config)
     return list(evidence.left_to_class(Stored(program), config)) if program else []
 
 
 def warn_of_unread(document: Mapping[str, Any], lines: Sequence[str], tell: Callable[[str], object] | None) -> None:
-    """Warn of unread keys in one line; silent if the spec has a class without a census of its keys."""
+    """Warn of unread config keys in one line, if all keys that the spec's classes read are known.
+
+    ``lines`` has a message per unread key. ``tell`` receives the warning; None makes it a Python warning.
+    """
     if lines and (document.get("census") or not document["references"]):
         more = f", and of {len(lines) - 1} more keys" if len(lines) > 1 else ""
         (tell or warn)(shown(lines[0]) + more)
@@ -143,7 +146,7 @@ def interpreter(
 def program(
     catalog: Catalog, name: str, config: Mapping[str, Any], regime: str, convention: str, tell: Callable[[str], object]
 ) -> tuple[dict[str, Any], str, str]:
-    """The stored, cached or newly derived program of a config, with its regime and convention names."""
+    """Return (stored, cached or derived program, name of the regime, name of the convention) for a config."""
     variant, found = catalog.of_structure(name, config)
     if variant is not None and stores(found, regime, convention):
         return found, regime, convention
@@ -164,7 +167,7 @@ def stores(program: Mapping[str, Any], regime: str, convention: str) -> bool:
 
 
 def is_current(convention: str, known: str | None) -> bool:
-    """Whether the convention's file exists and, if ``known`` is given, has this digest."""
+    """Whether the convention's file exists and, unless ``known`` is None, has the digest ``known``."""
     try:  # not hashlib: its OpenSSL import takes a quarter of an interpreter's start
         from _sha256 import sha256  # type: ignore[import-not-found]
     except ImportError:
@@ -177,7 +180,7 @@ def is_current(convention: str, known: str | None) -> bool:
 
 
 def is_file(*names: object) -> bool:
-    """Whether an argument is an object or a YAML path instead of a name, so that results are not cached."""
+    """Whether one of ``names`` is an object or a YAML path; results for these are not cached."""
     return any(not isinstance(name, str) or ".yaml" in name or ".yml" in name for name in names)
 
 
@@ -198,10 +201,10 @@ def estimate(
     strict: bool = False,
     lenient: bool = False,
 ) -> dict[str, Any]:
-    """Parameters and FLOPs of one step of a model on a batch, as ``symflops estimate --json`` prints them.
+    """Return parameters and FLOPs of one step on a batch, as ``symflops estimate --json`` prints them.
 
-    ``config`` is the contents of a config.json, a path to one, or a config object; ``batch`` maps each stream to one entry per
-    item. With ``lenient``, a config without a class may have numbers that nothing reads.
+    ``config`` is the contents of a config.json, a path to one, or a config object; ``batch`` maps each stream to a list
+    of one entry per item. With ``lenient``, a config without a class may have numbers that nothing reads.
 
     Raises:
         SymflopsError: an unknown model, regime, convention or stream, or a config or batch that does not fit; or, if
@@ -216,7 +219,7 @@ def estimate(
 
 
 def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON object of an estimate, in the unit of the convention."""
+    """Return the JSON object of an estimate for ``batch``, in the unit of the convention."""
     m = model.moments(**batch)
     tokens, total = tokens_of(model.stored, model.regime, model.sizes, m), model.total(m)
     return {

@@ -26,7 +26,7 @@ PUBLISHED = "pub-"
 class Named:
     """Result of resolving a word: a spec, and the config or config fields that the word implies.
 
-    ``whole`` marks a complete config, ``own`` one read from a path; ``note`` is a message for the user.
+    ``whole`` is True if ``config`` is complete, ``own`` if it was read from a path. ``note`` is a message for the user.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Named:
 def named(word: str, lenient: bool = False) -> Named:
     """Resolve a spec, path, class, pipeline, variant (``sdxl``, ``resnet/18``) or published model.
 
-    Kinds are tried in this order. A config at a path is read as :func:`by_config` reads it.
+    Kinds are tried in this order. ``lenient`` is that of :func:`by_config`, for a config at a path.
 
     Raises:
         UnknownModelError: nothing has this name, or several variants or models have it.
@@ -79,7 +79,7 @@ def named(word: str, lenient: bool = False) -> Named:
 
 
 def only(word: str, kind: str, rows: list[tuple[Catalog, str, Any]]) -> tuple[Catalog, str, Any]:
-    """The only row.
+    """Return the only row (catalog, spec, variant or model); ``word`` and ``kind`` are for the error.
 
     Raises:
         UnknownModelError: there are several rows.
@@ -91,7 +91,7 @@ def only(word: str, kind: str, rows: list[tuple[Catalog, str, Any]]) -> tuple[Ca
 
 
 def published_in(catalog: Catalog) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Iterate over (spec, measured published model); a model has name, class, config and batch."""
+    """Yield (name of a spec, published model of it), for models with a measurement, as dicts."""
     for name, models in catalog.published().items():
         yield from ((name, model) for model in models if model["name"].startswith(PUBLISHED))
 
@@ -108,13 +108,16 @@ def classes(specs: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def of_class(reference: str) -> dict[str, Any]:
-    """The config field that names a class, in the form of its library."""
+    """Return the config field and value that name a class, in the form of its library."""
     name = class_name(reference)
     return {"_class_name": name} if reference.startswith("diffusers.") else {"architectures": [name]}
 
 
 def variants_called(word: str, found: list[Catalog]) -> Iterator[tuple[Catalog, str, str]]:
-    """Find variants by name; prefers the one whose pipelines are no proper subset of another's."""
+    """Yield (catalog, spec, variant) for the variants called ``word``, with or without the spec's name.
+
+    If exactly one of their specs has pipelines that are no proper subset of another's, only its variant is yielded.
+    """
     rows = [
         (catalog, name, variant)
         for catalog in found
@@ -130,7 +133,7 @@ def variants_called(word: str, found: list[Catalog]) -> Iterator[tuple[Catalog, 
 
 
 def of_variant(word: str, catalog: Catalog, name: str, variant: str) -> Named:
-    """Resolve a variant: the only published model of its structure, else the structure and defaults."""
+    """Resolve a variant to the only published model of its structure, else to its structure with defaults."""
     structure = catalog.specs[name]["structures"][variant]
     if catalog.shipped and not catalog.changed(name):
         stored = Stored(catalog.program(name, variant))
@@ -143,7 +146,7 @@ def of_variant(word: str, catalog: Catalog, name: str, variant: str) -> Named:
 
 
 def fits(stored: Stored, config: Mapping[str, Any], structure: Mapping[str, str]) -> bool:
-    """Whether a config has a structure; False if its sizes cannot be read."""
+    """Whether sizes of a config have the values in ``structure``; False if its sizes cannot be read."""
     try:
         return has(attributes(stored, config), structure)
     except SymflopsError:
@@ -151,7 +154,7 @@ def fits(stored: Stored, config: Mapping[str, Any], structure: Mapping[str, str]
 
 
 def config_of_variant(catalog: Catalog, name: str, variant: str) -> dict[str, Any]:
-    """The config fields that determine the structure of a variant."""
+    """Return the config fields, with values, that determine the structure of a variant."""
     if not catalog.shipped or catalog.changed(name):
         from symflops.api import load
 
@@ -166,9 +169,10 @@ def config_of_variant(catalog: Catalog, name: str, variant: str) -> dict[str, An
 
 
 def resolve(args: Any) -> str:
-    """Resolve the SPEC arguments of a command, and the config they imply, in place; returns a note.
+    """Replace SPEC arguments of a command by names of specs, and set the config that they imply.
 
-    Sets ``args.given`` to whether the user supplied a config.
+    Changes ``args`` in place, and sets ``args.given`` to whether the user supplied a config. Returns a note for the user, or
+    an empty text.
 
     Raises:
         SymflopsError: as :func:`named`; or a config is given twice.

@@ -19,7 +19,7 @@ from symflops.lower.names import Names, moment_name, sum_name
 
 
 def without_padding(work: Work) -> Work:
-    """``work`` with its useful extent at the items' own lengths, without padding."""
+    """``work`` with the useful runs counted at each item's own length instead of the padded one."""
     contraction = work.contraction
     useful = unpadded(contraction.extent.useful, contraction.items != ONCE)
     if useful == contraction.extent.useful:
@@ -28,7 +28,7 @@ def without_padding(work: Work) -> Work:
 
 
 def wholes_in(moments: Iterable[Monomial]) -> set[Expr]:
-    """Batch statistics (sums, longest items) that ``moments`` contain, as expressions."""
+    """The statistics of a whole batch (sums, longest items) that occur in ``moments``, as expressions."""
     return {whole for monomial in moments for atom, _ in monomial for whole in atom.atoms(Whole)}
 
 
@@ -39,7 +39,15 @@ def batch_conditions(
     taken: Collection[str],
     formulas: Formulas,
 ) -> Iterator[BatchCondition]:
-    """Yield conditions on a whole batch, none on decoded streams; ``known``: statistics in moments."""
+    """Yield the conditions of a graph on whole batches, except those that read a decoded length.
+
+    Args:
+        graph: The graph.
+        measures: Length -> its batch variables, two if it is decoded token by token.
+        known: Statistics that have a name because moments read them.
+        taken: Letters that no further statistic may have.
+        formulas: Prints the conditions, and statistics as letters.
+    """
     decoded = {symbol for symbol, group in measures.items() if len(group) > 1}
     for limit in graph.limits:
         if limit.items == ONCE and decoded.isdisjoint(limit.condition.expr.free_symbols):
@@ -62,9 +70,17 @@ def statistics(
     taken: Collection[str],
     formulas: Formulas,
 ) -> tuple[Statistic, ...]:
-    """Name the statistics ``found``, inner ones first; ``formulas`` prints them as letters afterwards.
+    """Give names to statistics of a whole batch, and make ``formulas`` print them as letters from here on.
 
-    ``rows`` names products of lengths; ``taken`` are letters that no statistic may have.
+    Args:
+        found: The statistics as expressions.
+        lengths: The batch variables.
+        rows: Product of lengths -> the name of a value with that many rows, to be used in names.
+        taken: Letters that no statistic may have.
+        formulas: Prints expressions.
+
+    Returns:
+        The statistics, each after those that it reads.
     """
     sets = {length.symbol: length.items for length in lengths}
     made: list[Statistic] = []

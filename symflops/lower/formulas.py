@@ -20,7 +20,11 @@ BRACKET: dict[type, str] = {fn.AtLeast: "at_least", fn.Equal: "equal", fn.Given:
 
 
 class Formulas(FormulaWriter):
-    """Converts expressions to formulas; ``rank`` orders letters: loop counts, then sizes as declared."""
+    """Converts expressions to formulas, with the letters of a term in a fixed order.
+
+    ``rank`` has the position of each letter in that order, loop counts first; ``counts`` are the factors of run counts, by
+    which closed forms are grouped.
+    """
 
     def __init__(self, rank: dict[str, int], counts: frozenset[Expr] = frozenset()) -> None:
         super().__init__(counts)
@@ -36,36 +40,36 @@ class Formulas(FormulaWriter):
         return (min(inner, default=0), text_of(atom))
 
     def is_choice(self, atom: Expr) -> bool:
-        """Whether ``atom`` is a condition with the value 0 or 1."""
+        """Whether the factor ``atom`` is a condition, whose value is 0 or 1."""
         return fn.is_bracket(atom)
 
     def simplified(self, polynomial: Polynomial) -> Formula:
-        """Shortest formula of a cost or execution count, using the identities of its atoms."""
+        """The shortest formula found for a cost or a run count."""
         if polynomial not in self._simplified:
             self._simplified[polynomial] = self.shortest(polynomial, fewest_terms(polynomial))
         return self._simplified[polynomial]
 
     def of(self, expr: Expr | int) -> Formula:
-        """Formula of ``expr``, multiplied out and sorted."""
+        """The formula of ``expr`` as a sorted sum of products."""
         if expr not in self._known:
             self._known[expr] = self.plain(Polynomial.of(expr))
         return self._known[expr]
 
     def atom(self, atom: Expr) -> Formula:
-        """Formula of an atom: a symbol, a rounded quotient or a bracket."""
+        """The formula of a single factor: a symbol, a rounded quotient or a bracket."""
         if atom not in self._atoms:
             self._atoms[atom] = self._atom(atom)
         return self._atoms[atom]
 
     def assign_letter(self, atom: Expr, letter: str) -> None:
-        """Print ``atom`` as ``letter`` in all formulas made afterwards; clears the caches."""
+        """Make all later formulas print the factor ``atom`` as ``letter``."""
         self._known.clear()
         self._short.clear()
         self._simplified.clear()
         self._atoms[atom] = Sym(letter)
 
     def letter(self, atom: Expr) -> str:
-        """Letter that replaces ``atom`` in formulas; empty if it has none."""
+        """The letter that formulas print for the factor ``atom``; empty if they print its own form."""
         found = self._atoms.get(atom)
         return found.name if isinstance(found, Sym) else ""
 

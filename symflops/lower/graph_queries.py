@@ -16,7 +16,7 @@ from symflops.lower.batch_statistics import without_padding
 
 
 def loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:
-    """Yield all loops, outer ones first."""
+    """Yield all loops among ``nodes`` and inside of these loops, each before those inside of it."""
     for node in nodes:
         if isinstance(node, Loop):
             yield node
@@ -25,7 +25,7 @@ def loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:
 
 
 def repeat_letters(graph: Graph) -> frozenset[str]:
-    """Letters of sizes that iteration counts depend on."""
+    """Letters of the sizes that decide how often loops run, directly or through derived sizes."""
     found = {symbol for loop in loops(graph.body) for symbol in loop.count.free_symbols}
     for symbol, value in reversed(graph.definitions):
         if symbol in found:
@@ -34,37 +34,43 @@ def repeat_letters(graph: Graph) -> frozenset[str]:
 
 
 def measures(graph: Graph, derivation: Derivation) -> dict[Symbol, tuple[Length, ...]]:
-    """Length -> its batch variables: the length itself, or two if it is decoded token by token."""
+    """Symbol of a length -> the lengths that a batch gives for it.
+
+    That is the length itself, or two lengths (such as past and new tokens) if the regime decodes it token by token.
+    """
     mode, tokens = derivation.regime.decode, derivation.decodes
     return {length.symbol: variables(mode, length) if length.symbol in tokens else (length,) for length in graph.lengths}
 
 
 def has_default(layout: Layout, variables: Sequence[str]) -> bool:
-    """Whether ``layout`` gives each of ``variables`` the default 1."""
+    """Whether the axes of ``layout`` say that each of the lengths ``variables`` is 1 if a batch omits it."""
     return all(f"{name}=1" in layout.axes for name in variables)
 
 
 def labels(nodes: tuple[Node, ...]) -> Iterator[tuple[str, str]]:
-    """Yield (index, name of the module list) for each loop."""
+    """Yield (letter of the index, name of the module list) for each loop."""
     for loop in loops(nodes):
         words = [word for word in str(loop.path).split(".") if word.isidentifier()]
         yield loop.index.name, words[-1] if words else "layers"
 
 
 def program_lines(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
-    """Split ``work`` into program lines: no lengths in counts, and seen or missed by PyTorch's counter."""
+    """Split work so that each part can be a line of a program.
+
+    No part has one of ``lengths`` in its run counts, and PyTorch's counter counts all of a part or nothing of it.
+    """
     return [side for part in spread(work, lengths) for side in sides(part)]
 
 
 def spread_all(derivation: Derivation, lengths: frozenset[Symbol]) -> Derivation:
-    """``derivation`` with its work split into :func:`program_lines`, and useful work without padding."""
+    """``derivation`` with its work split by :func:`program_lines`, and useful runs without padding."""
     return replace(
         derivation, work=tuple(without_padding(part) for work in derivation.work for part in program_lines(work, lengths))
     )
 
 
 def merged(works: Sequence[Work]) -> list[Work]:
-    """Merge equal contractions of one module; segments and classes of a loop often repeat them."""
+    """Add the run counts of equal contractions of one module, such as those of several segments of a loop."""
     found: dict[tuple[object, ...], Work] = {}
     for work in works:
         contraction = work.contraction

@@ -21,7 +21,10 @@ Key = tuple[Truth, Expr]
 
 
 def inner_lengths(graph: Graph, formulas: Formulas, measures: Measures) -> tuple[InnerLength, ...]:
-    """Functions of lengths that must be at least 1, without duplicates and those that others imply."""
+    """The conditions on items of a batch that a program stores: functions of their lengths, at least 1.
+
+    Conditions that follow from others are left out. ``measures`` has the batch variables of each length.
+    """
     variables = {group[0].symbol: group[0] for group in measures.values() if len(group) == 1}
     found = _Needs(graph, variables)
     for items, guard, need in found.listed():
@@ -45,9 +48,9 @@ def inner_lengths(graph: Graph, formulas: Formulas, measures: Measures) -> tuple
 
 
 def remainders(graph: Graph) -> Iterator[tuple[str, Truth, Expr]]:
-    """Yield (index set, condition, remainder) for divisions in stream lengths; remainders must be 0.
+    """Yield (index set, condition, remainder) for each division in a stream length.
 
-    Covers declared streams, and results if their operator exists, but no single loop iterations and no whole batches.
+    The remainder must be 0 where the condition holds. Streams of a single iteration or of a whole batch are left out.
     """
     made = [(operator.guard, graph.values[result].stream) for operator in graph.operators() for result in operator.results]
     for guard, stream in dict.fromkeys([*((YES, stream) for _, stream in graph.streams), *made]):
@@ -59,7 +62,7 @@ def remainders(graph: Graph) -> Iterator[tuple[str, Truth, Expr]]:
 
 
 class _Needs:
-    """Collects needs in the order of the forward pass, and knows which lengths they make positive."""
+    """Collects lower bounds of lengths, in the order of the forward pass, without those that others imply."""
 
     def __init__(self, graph: Graph, variables: Mapping[Symbol, Length]) -> None:
         self.graph = graph
@@ -71,7 +74,10 @@ class _Needs:
         self.kept: dict[Key, tuple[str, Expr]] = {}
 
     def listed(self) -> Iterator[tuple[str, Truth, Need]]:
-        """Yield the operators' needs that depend on a batch, except those of single loop iterations."""
+        """Yield (index set, condition of the operator, need) for each need that depends on a batch.
+
+        Those of a single iteration are left out.
+        """
         for operator in self.graph.operators():
             for need in operator.needs:
                 read = need.length.free_symbols | operator.guard.expr.free_symbols
@@ -81,7 +87,7 @@ class _Needs:
                     yield items, operator.guard, need
 
     def add(self, items: str, guard: Truth, need: Need) -> None:
-        """Keep a need, unless it follows from those kept before."""
+        """Add a need of an operator that exists under ``guard``, unless it follows from those added before."""
         length, of = need.length, self.roots.get(need.of, need.of)
         if need.keeps or as_many(need):
             self.roots[length] = length = of
@@ -101,7 +107,10 @@ class _Needs:
         self.least[guard, length] = need.least
 
     def needed(self) -> Iterator[tuple[Key, tuple[str, Expr]]]:
-        """Yield the kept needs that do not follow from others."""
+        """Yield ((condition, length), (index set, function)) for each need that follows from no other.
+
+        The function of lengths must be at least 1 where the condition holds.
+        """
         every = list(self.kept.items())
         for place, (key, (items, value)) in enumerate(every):
             others = ((of, value) for at, ((truth, _), of) in enumerate(every) if at != place and truth in (YES, key[0]))
@@ -110,7 +119,7 @@ class _Needs:
                 yield key, (items, value)
 
     def required(self, length: Expr) -> bool:
-        """Whether ``length`` is a batch variable that is required or has a positive default."""
+        """Whether ``length`` is a length of a batch that is always given, or has a positive default."""
         known = self.variables.get(length)
         if known is None:
             return False
@@ -118,7 +127,7 @@ class _Needs:
         return not optional or absent > 0
 
     def known(self, length: Expr, guard: Truth, least: int) -> bool:
-        """Whether ``length`` is at least ``least`` wherever ``guard`` holds."""
+        """Whether it is certain that ``length`` is at least ``least`` wherever ``guard`` holds."""
         if any(self.least.get((truth, length), -1) >= least for truth in (YES, guard)):
             return True
         if length.is_positive or (least == 0 and length.is_nonnegative):
@@ -132,7 +141,7 @@ class _Needs:
 
 
 def as_many(need: Need) -> bool:
-    """Whether ``need`` rounds a quotient up, so that it is at least 1 exactly if the dividend is."""
+    """Whether the length of ``need`` is a quotient rounded up, so at least 1 exactly if the dividend is."""
     if not isinstance(need.length, FloorDiv):
         return isinstance(need.length, CeilDiv) and need.length.args[0] == need.of
     above, below = need.length.args
@@ -140,7 +149,7 @@ def as_many(need: Need) -> bool:
 
 
 def follows(one: Expr, other: Expr) -> bool:
-    """Whether ``one`` is at least 1 if ``other`` is."""
+    """Whether it is certain that ``one`` is at least 1 if ``other`` is; False if undecided."""
     if (one - other).is_nonnegative:
         return True
     above, below = other.args if isinstance(other, FloorDiv) else (other, Integer(1))

@@ -18,7 +18,7 @@ from symflops.lower.graph_queries import has_default
 
 
 class Inputs:
-    """Looks up the inputs of a graph by stream, and whether its class has them."""
+    """Looks up which inputs a graph has, and what it means if a batch omits a stream."""
 
     def __init__(self, graph: Graph) -> None:
         self.decided = {letter for letter, _ in graph.spec.constants}
@@ -33,12 +33,15 @@ class Inputs:
                 self.streams.setdefault(item.stream.text, []).append(item)
 
     def is_given(self, item: InputSpec) -> bool:
-        """Whether the class has the input; true if a config decides that, or if it has no stream."""
+        """Whether this class can have the input: False only if a size that the class decides excludes it."""
         by_class = item.when is not None and all(letter in self.decided for letter, _ in letters(item.when))
         return item.stream is None or not by_class or item.name.text in self.present
 
     def when_absent(self, stream: str, variables: Sequence[str]) -> tuple[int, bool]:
-        """(length of a stream that a batch omits, 0 without a default; whether a batch may omit it)."""
+        """The length of ``stream`` if a batch omits it (0 without a default), and whether a batch may omit it.
+
+        ``variables`` are the names of the lengths that a batch would otherwise give for the stream.
+        """
         inputs = self.streams.get(stream, [])
         default = self.defaults.get(stream)
         if variables and default is not None:
@@ -51,9 +54,9 @@ class Inputs:
 
 
 def stream_infos(graph: Graph, formulas: Formulas, measures: Mapping[Symbol, tuple[Length, ...]]) -> tuple[StreamInfo, ...]:
-    """Declared streams, except those whose inputs all belong to other classes.
+    """The streams of a program: the declared ones, except those whose inputs this class cannot have.
 
-    A length that two streams share is listed with the stream that owns it.
+    A length that two streams share is listed only with the stream that declares it.
     """
     inputs, infos = Inputs(graph), []
     counted = {length.items for length in graph.lengths}
@@ -74,7 +77,7 @@ def stream_infos(graph: Graph, formulas: Formulas, measures: Mapping[Symbol, tup
 
 
 def input_infos(graph: Graph, formulas: Formulas) -> tuple[InputInfo, ...]:
-    """Input tensors with stream, layout, width and the condition under which each is present."""
+    """The inputs of a program: the arguments that this class can have."""
     inputs = Inputs(graph)
     present = {name: formulas.of(there.expr) for name, there in inputs.present.items() if there is not YES}
     present |= {

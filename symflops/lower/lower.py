@@ -53,10 +53,10 @@ def lower(
     """Lower a graph under several regimes and conventions to one program.
 
     Args:
-        derivations: the graph under each regime.
-        conventions: how closed forms count the work.
-        counted: convention -> its own derivations, one per regime, if its rules differ; may contain ``derivations`` itself.
-        forms: whether to include closed forms in addition to the lines that sum to them.
+        derivations: The graph derived under each regime.
+        conventions: The conventions of the program.
+        counted: Name of a convention -> the work that it counts, one derivation per regime, if that is not ``derivations``.
+        forms: Whether the program gets closed forms in addition to its lines.
     """
     return _Lowering(derivations[0].graph, derivations, conventions, counted).program(forms)
 
@@ -97,9 +97,9 @@ class _Lowering:
     # lines and closed forms
 
     def lines(self, derivations: Sequence[Derivation], plain: bool) -> tuple[list[tuple[Line, ...]], int]:
-        """Program lines of each regime, and the number of parts per FLOP that makes all counts whole.
+        """The program lines of each regime, and the number of parts of a FLOP in which they count.
 
-        Work as derived (``plain``) has whole FLOPs: 1 part.
+        A convention may count fractions of a FLOP; such parts make all numbers whole. Work as derived (``plain``) has 1 part.
         """
         works = [merged(derivation.work) for derivation in derivations]
         if plain:
@@ -111,7 +111,10 @@ class _Lowering:
         return [tuple(self.line(work, number, parts) for work, number in some) for some in pairs], parts
 
     def line(self, work: Work, times: int = 1, parts: int = 1) -> Line:
-        """Program line of a contraction: executions times ``times``, work of each times ``parts / times``."""
+        """The program line of a contraction, with its run counts and the FLOPs of one run as formulas.
+
+        Run counts are multiplied by ``times`` and FLOPs by ``parts / times``, so that fractions in either become whole numbers.
+        """
         amount, factor = self.amounts.of(work)
         size = (work.contraction.size, factor * Fraction(parts, times))
         if size not in self.units:
@@ -130,13 +133,13 @@ class _Lowering:
         )  # fmt: skip
 
     def count(self, expr: Expr) -> Formula:
-        """Formula of an execution count, cached."""
+        """The formula of a run count, cached."""
         if expr not in self.counts:
             self.counts[expr] = self.formulas.simplified(Polynomial.of(expr))
         return self.counts[expr]
 
     def form(self, works: Sequence[tuple[Work, Expr]], convention: Convention) -> tuple[tuple[int, Formula], ...]:
-        """A closed form: the sum of ``size * extent * executions``, by moment."""
+        """The closed form of work with its run counts: (moment position, coefficient) pairs."""
         useful = convention.pairs == "useful"
         alike = Counter(
             (times, part.size, part.items, part.extent.useful if useful else part.extent.executed, part.side)
@@ -149,7 +152,10 @@ class _Lowering:
         return self.forms[key]
 
     def summed(self, alike: Mapping[tuple[Expr, Expr, str, Expr, str], int]) -> tuple[tuple[int, Formula], ...]:
-        """Closed form of a multiset ``alike``: (executions, size, index set, extent, side) -> multiplicity."""
+        """The closed form of contractions, of which ``alike`` has the number of each equal kind.
+
+        A key of ``alike`` is (runs, size, index set, extent, side). The result has (moment position, coefficient) pairs.
+        """
         parts: dict[Key, list[Polynomial]] = {}
         for (times, size, items, extent, side), number in alike.items():
             cost = Polynomial.of(times) * Polynomial.of(size).scale(2 * number)
@@ -160,7 +166,7 @@ class _Lowering:
         return tuple(sorted(formulas.items(), key=itemgetter(0)))
 
     def case(self, derivation: Derivation, convention: Convention) -> Case:
-        """The closed forms of one regime under one convention."""
+        """The closed forms of all passes of one regime under one convention."""
         forward = [(work, work.forward) for work in derivation.work]
         backward = [(work, gradient.count) for work in derivation.work for gradient in work.gradients]
         recomputed = [(work, work.recomputed) for work in derivation.work]
@@ -170,7 +176,7 @@ class _Lowering:
     # the program
 
     def regime(self, derivation: Derivation, lines: tuple[Line, ...]) -> RegimeLines:
-        """The work and the parameters of one regime."""
+        """What the program stores about one regime: its ``lines``, its parameters and its tokens."""
         entries, readers = derivation.parameters, ParameterReaders(derivation.graph.body)
         return RegimeLines(
             derivation.regime.name, derivation.regime.doc, lines,
@@ -183,9 +189,9 @@ class _Lowering:
         )  # fmt: skip
 
     def tokens(self, derivation: Derivation) -> tuple[tuple[int, Formula], ...]:
-        """Tokens of a batch as (position of a moment, multiple); empty if no work runs over them.
+        """Number of tokens in a batch as (moment position, coefficient) pairs; empty if it is unknown.
 
-        If work runs only over filled chunks, the rows that fill the last one count.
+        If work runs only on whole chunks of tokens, the rows that fill the last chunk are counted as tokens.
         """
         places = self.moments.index
         for filled in (False, True):
@@ -196,13 +202,13 @@ class _Lowering:
         return ()
 
     def left_out(self, graph: Graph) -> tuple[Field, ...]:
-        """Fields for the sizes of the parts that a regime leaves out."""
+        """The sizes of the parts of the model that the regime of ``graph`` does not run."""
         spec = replace(graph.spec, sizes=(*graph.spec.sizes, *graph.spec.apart))
         found = size_fields(spec, self.formulas) if graph.left_out else ()
         return tuple(field for field in found if field.letter in graph.left_out)
 
     def regimes(self) -> tuple[RegimeLines, ...]:
-        """The work and the parameters of each regime; conventions that count equal work share its lines."""
+        """What the program stores about each regime; conventions that count equal work share its lines."""
         lines, parts = self.lines(self.derivations, self.plain)
         found = list(map(self.regime, self.derivations, lines))
         if parts > 1:
@@ -215,19 +221,19 @@ class _Lowering:
         return tuple(found)
 
     def cases(self) -> Iterator[Case]:
-        """The closed forms of each regime under each convention."""
+        """Yield the closed forms of each regime under each convention."""
         for position in range(len(self.derivations)):
             for convention in self.conventions:
                 yield self.case(self.counted.get(convention.name, self.derivations)[position], convention)
 
     def row(self, convention: Convention) -> ConventionRow:
-        """Row of the program that describes how ``convention`` counts."""
+        """What the program says about how ``convention`` counts."""
         name, shares = convention.name, self.shares.get(convention.name, 1)
         rules = convention.pairs, convention.length, convention.unseen, convention.unit
         return ConventionRow(name, *rules, convention.because, shares, convention.digest)
 
     def program(self, forms: bool) -> Program:
-        """Assemble the program, with closed forms if ``forms``."""
+        """Make the program; it gets closed forms only if ``forms``."""
         graph = self.graph
         spec = max((one.graph.spec for one in self.derivations), key=lambda spec: len(spec.sizes))
         regimes = self.regimes()
@@ -260,12 +266,12 @@ class _Lowering:
 
 
 def denominator(expr: Expr, factor: Fraction = Fraction(1)) -> int:
-    """Least positive integer whose product with ``expr * factor`` has whole coefficients."""
+    """The least positive integer whose product with ``expr * factor`` has integer coefficients."""
     return lcm(1, *(part.denominator for part in Polynomial.of(expr).scale(factor).terms.values()))
 
 
 def count_atoms(derivations: Sequence[Derivation]) -> frozenset[Expr]:
-    """Atoms of all execution counts; closed forms are factored by them."""
+    """The symbols and conditions in all run counts, by which terms of closed forms are grouped."""
     counts = {Polynomial.of(expr) for derivation in derivations for work in derivation.work for expr in executions(work)}
     every = (one for count in counts for one in (count, fewest_terms(count)))
     atoms = frozenset(atom for count in every for monomial in count.terms for atom, _ in monomial)
@@ -273,7 +279,10 @@ def count_atoms(derivations: Sequence[Derivation]) -> frozenset[Expr]:
 
 
 def letters_in_order(graph: Graph) -> list[str]:
-    """Letters in formula order: loop counts, derived sizes, sizes, lengths; first position wins."""
+    """All letters in the order of the factors of a term: loop counts, derived sizes, sizes, lengths.
+
+    A letter may occur twice; its first position counts.
+    """
     letters = [str(symbol) for loop in loops(graph.body) for symbol in sorted(loop.count.free_symbols, key=str)]
     letters += [definition.name for definition, _ in graph.definitions]
     return letters + [name for name, _ in graph.sizes] + [length.symbol.name for length in graph.lengths]

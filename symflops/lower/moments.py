@@ -24,7 +24,10 @@ from symflops.lower.names import Names, concise, distinct, last_words, moment_na
 
 
 class Key(NamedTuple):
-    """Key of a moment: index set, product of lengths summed over its items, ``side`` if always padded."""
+    """What identifies a moment: the index set, and the product of lengths that is summed over its items.
+
+    ``side`` is ``padded`` if the lengths are always padded ones, else empty.
+    """
 
     items: str
     monomial: Monomial
@@ -36,14 +39,15 @@ Vector = dict[Key, Polynomial]
 
 
 class Moments:
-    """Moments that work of one graph runs over; makes ``formulas`` print batch statistics as letters.
+    """All moments of a program, in order.
 
     Args:
-        derivations: the work that most conventions count; names follow the first derivation.
-        lengths: the batch variables.
-        taken: letters that no statistic may have.
-        own: convention -> its derivations, if it counts other work; moments that only these need come last.
-        told: (index set, rows) of tokens; their moments are included even if no work runs over them.
+        derivations: The work that most conventions count; names come from the first derivation.
+        lengths: The batch variables.
+        formulas: Prints expressions; afterwards it prints statistics of the whole batch as letters.
+        taken: Letters that no statistic may have.
+        own: Name of a convention -> its own work, if it counts other work; moments for only these conventions come last.
+        told: (index set, rows) of tokens; they get moments even if no work runs on them.
     """
 
     def __init__(
@@ -70,7 +74,10 @@ class Moments:
         self.statistics = statistics(wholes_in(key.monomial for key in self.keys), lengths, self.rows, taken, formulas)
 
     def vector(self, items: str, extent: Expr, side: str = "") -> Vector:
-        """Write ``extent`` as a sum of moments (products of lengths) with coefficients in sizes."""
+        """Write a number of runs per item as a sum of moments: moment -> coefficient in sizes.
+
+        ``items`` is the index set, ``extent`` the number, ``side`` is ``padded`` if its lengths are always padded ones.
+        """
         if (items, extent, side) not in self.vectors:
             of_batch = self.of_batch(extent) if items == ONCE else extent
             parts = Polynomial.of(of_batch).split_whole(self.varies)
@@ -81,17 +88,20 @@ class Moments:
         return self.vectors[items, extent, side]
 
     def of_batch(self, extent: Expr) -> Expr:
-        """``extent`` of once-per-batch work, with conditions on item lengths applied to the longest item."""
+        """The number of runs ``extent`` of once-per-batch work in lengths of the whole batch.
+
+        A condition on the length of an item becomes one on the longest item.
+        """
         brackets = {one for one in extent.atoms(Bracket) if one.free_symbols & self.lengths and not one.has(Whole)}
         longest = {symbol: Longest(symbol) for one in brackets for symbol in one.free_symbols & self.lengths}
         return extent.xreplace({one: one.xreplace(longest) for one in brackets}) if brackets else extent
 
     def products(self, items: str, extent: Expr) -> list[Monomial]:
-        """The products of lengths in ``extent``."""
+        """The distinct products of lengths in the number of runs ``extent``."""
         return [key.monomial for key in self.vector(items, extent)]
 
     def further(self, own: Mapping[str, Sequence[Derivation]]) -> dict[Key, list[str]]:
-        """Moments that only some conventions need -> the names of these conventions."""
+        """Moment that only some conventions need -> the names of these conventions."""
         found: dict[Key, list[str]] = {}
         for name, derivations in own.items():
             for key in set(self.collect(derivations)).difference(self.keys):
@@ -99,11 +109,11 @@ class Moments:
         return found
 
     def varies(self, atom: Expr) -> bool:
-        """Whether ``atom`` depends on the batch."""
+        """Whether the value of the factor ``atom`` depends on the batch, not only on sizes."""
         return bool(atom.free_symbols & self.lengths) or atom.has(Whole)
 
     def collect(self, derivations: Iterable[Derivation]) -> list[Key]:
-        """Sorted moments of all work, plus the item count of each index set that occurs."""
+        """The sorted moments of all work, and the number of items of each index set that occurs in it."""
         found: set[Key] = set()
         extents = {
             (work.contraction.items, extent, work.contraction.side)
@@ -117,14 +127,14 @@ class Moments:
         return sorted(found, key=self.order)
 
     def order(self, key: Key) -> tuple[int, int, list[str], str]:
-        """Sort key: index set, then degree, then letters."""
+        """The sort key of a moment: index set, number of factors, and their letters."""
         items, monomial, side = key
         names = [text_of(atom) for atom, exponent in sorted_atoms(monomial) for _ in range(exponent)]
         degree = sum(exponent for _, exponent in monomial)
         return (self.sets.get(items, len(self.sets)), degree, names, side)
 
     def moment(self, key: Key) -> Moment:
-        """One moment as a program lists it."""
+        """The moment of a key as a program stores it."""
         items, monomial, side = key
         free = {symbol.name for atom, _ in monomial for symbol in atom.free_symbols - self.lengths}
         formula = self.formulas.term(monomial, Fraction(1))
@@ -133,12 +143,12 @@ class Moments:
         return Moment(name, items, formula, tuple(sorted(free)), side, tuple(self.only.get(key, ())))
 
     def listed(self) -> tuple[Moment, ...]:
-        """All moments as a program lists them, under distinct names."""
+        """All moments as a program stores them, with distinct names."""
         return distinct(map(self.moment, self.keys))
 
 
 class Amounts:
-    """The amounts of a program, in the order of the work that runs over them."""
+    """The numbers of runs per batch that a program's lines share, in the order of first use."""
 
     def __init__(self, graph: Graph, moments: Moments, formulas: Formulas) -> None:
         self.moments = moments
@@ -150,7 +160,7 @@ class Amounts:
             self.streams.setdefault((stream.items, Polynomial.of(stream.rows)), name)
 
     def of(self, work: Work) -> tuple[Amount, Fraction]:
-        """Amount of a contraction in whole multiples of moments, and the fraction factored out for that."""
+        """The number of runs per batch with integer coefficients, and the factor taken out to make it so."""
         contraction = work.contraction
         key = (contraction.items, contraction.extent.executed, contraction.extent.useful, contraction.side)
         if key not in self.known:
@@ -162,13 +172,13 @@ class Amounts:
         return self.known[key]
 
     def terms(self, vector: Vector, factor: Fraction) -> tuple[tuple[int, Formula], ...]:
-        """A vector divided by ``factor``: (position of a moment, multiple)."""
+        """``vector / factor`` as (moment position, coefficient) pairs."""
         positions = self.moments.index
         terms = ((positions[key], self.formulas.plain(part.scale(1 / factor))) for key, part in vector.items())
         return tuple(sorted(terms, key=lambda term: term[0]))
 
     def name(self, work: Work) -> str:
-        """Name of an amount: the stream with the same rows, else derived from the operator's path."""
+        """A new name for the number of runs: a stream with as many rows, else words of the operator's path."""
         contraction = work.contraction
         rows = contraction.items, Polynomial.of(contraction.extent.executed)
         if contraction.kind == "linear" and rows in self.streams:
@@ -179,5 +189,5 @@ class Amounts:
         return self.names.unused(padded_name(name) if contraction.side == PADDED else name)
 
     def listed(self) -> tuple[Amount, ...]:
-        """All amounts as a program lists them."""
+        """All numbers of runs as a program stores them."""
         return tuple(amount for amount, _ in self.known.values())

@@ -48,9 +48,10 @@ KINDS: Mapping[type, str] = {Least: "min", Most: "max", FloorDiv: "over", CeilDi
 
 
 def moment_name(items: str, monomial: Monomial, rows: Mapping[Monomial, str]) -> str:
-    """Name of a moment: ``n`` counts items, ``xx`` or ``xy`` multiply lengths, others are longer.
+    """The name of a moment: ``n`` for the number of items, ``xx`` or ``xy`` for a product of lengths.
 
-    ``rows`` names products that are the rows of a value, such as the patches of a video.
+    Names of other functions are longer. ``rows`` has names for products of lengths that are the rows of a value, such as the
+    patches of a video.
     """
     if not monomial:
         return "calls" if items == ONCE else "n" if items == SAMPLES else f"n_{items}"
@@ -65,10 +66,7 @@ def moment_name(items: str, monomial: Monomial, rows: Mapping[Monomial, str]) ->
 
 
 def concise(name: str, monomial: Monomial) -> str:
-    """Shorten ``name`` if it is too long: long factors become kind and letters, such as ``min_B_g_n``.
-
-    Modules, pages and commands print the formula next to the name.
-    """
+    """``name`` if it is short enough, else names of its factors in short form, such as ``min_B_g_n``."""
     conditional = any(is_bracket(atom) for atom, _ in monomial)
     if len(name) <= (LONGEST_CONDITION if conditional else LONGEST_NAME):
         return name
@@ -76,7 +74,7 @@ def concise(name: str, monomial: Monomial) -> str:
 
 
 def concise_atom(atom: Expr) -> str:
-    """Name of a function of lengths; if too long, its kind and its letters."""
+    """The name of a function of lengths; if that is too long, its kind and the letters in it."""
     name = atom_name(atom)
     if len(name) <= LONGEST_ATOM:
         return name
@@ -87,7 +85,10 @@ def concise_atom(atom: Expr) -> str:
 def row_names(
     works: Iterable[Work], products_in: Callable[[str, Expr], Collection[Monomial]], values: Sequence[Value]
 ) -> dict[Monomial, str]:
-    """Product of lengths -> name of the value with that many rows; short products first."""
+    """Product of lengths -> the name of a value with that many rows; products of few lengths come first.
+
+    ``products_in`` returns the products in the number of runs of work over an index set. ``values`` are the values by id.
+    """
     rows: dict[Monomial, str] = {}
     taken: set[str] = set()
     for work in works:
@@ -103,7 +104,7 @@ def row_names(
 
 
 def last_words(path: str) -> str:
-    """Words of a path after its last loop index, joined to a part of a name.
+    """The part of a module path after its last loop index, as part of an identifier.
 
     >>> last_words("layers.*.mlp.up-proj")
     'mlp_up_proj'
@@ -112,20 +113,20 @@ def last_words(path: str) -> str:
 
 
 def distinct(moments: Iterable[Moment]) -> tuple[Moment, ...]:
-    """``moments`` with distinct names; a number is appended to a repeated name."""
+    """``moments`` with distinct names: a name that repeats gets a number."""
     names = Names()
     return tuple(replace(moment, name=names.unused(moment.name)) for moment in moments)
 
 
 class Names:
-    """Generates unique names; ``taken`` are reserved."""
+    """Makes names that differ from each other and from the names ``taken``."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = set(taken)
         self.numbers: dict[str, Iterator[int]] = {}
 
     def unused(self, name: str) -> str:
-        """``name``, or if it is taken, ``name_2``, ``name_3`` ...; taken from here on."""
+        """``name``, or ``name_2``, ``name_3`` ... if it is taken; the result is taken from then on."""
         found, numbers = name, self.numbers.setdefault(name, count(2))
         while found in self.taken:
             found = f"{name}_{next(numbers)}"
@@ -134,7 +135,7 @@ class Names:
 
 
 def atom_name(atom: Expr, rows: Mapping[Monomial, str] | None = None) -> str:
-    """A name for a function of lengths; ``rows`` names products of lengths."""
+    """A name for a function of lengths; ``rows`` has names for products of lengths."""
     if atom.is_Symbol:
         return re.sub(r"\W+", "_", atom.name).strip("_")  # a bracket is a symbol such as ?cached
     if isinstance(atom, Together):
@@ -158,7 +159,7 @@ def atom_name(atom: Expr, rows: Mapping[Monomial, str] | None = None) -> str:
 
 
 def sum_name(length: Polynomial, rows: Mapping[Monomial, str]) -> str:
-    """A name for a sum of products of lengths."""
+    """A name for a sum of products of lengths; ``rows`` has names for such products."""
     words = []
     for monomial, factor in length.terms.items():
         number = [str(factor).replace("-", "m").replace("/", "_over_")] if factor != 1 or not monomial else []
@@ -169,9 +170,15 @@ def sum_name(length: Polynomial, rows: Mapping[Monomial, str]) -> str:
 def size_fields(
     spec: Spec, formulas: Formulas, counts: Collection[str] = (), fixed: Mapping[str, Any] = MappingProxyType({})
 ) -> tuple[Field, ...]:
-    """Fields of the sizes, each named by the last word of its config key, or all words if ambiguous.
+    """The sizes of a program, with an attribute name for generated code.
 
-    ``counts`` are the letters that count iterations, so that their values are small; ``fixed`` are known sizes.
+    That is the last word of the config key, or all words if several sizes have the same last word.
+
+    Args:
+        spec: The spec.
+        formulas: Prints defaults.
+        counts: Letters of sizes that decide how often loops run.
+        fixed: Letter -> value of the sizes that decided the structure.
     """
     words = [size.keys[0].split(".") for size in spec.sizes]
     names = [word[-1] for word in words]
@@ -200,7 +207,10 @@ def size_fields(
 
 
 def formula_of(text: Expression | None, known: dict[str, Any], formulas: Formulas) -> Any:
-    """Default of a size (a value or a formula) if a config lacks it or has null; None without a default."""
+    """The value or formula that the expression ``text``, such as a default, stands for; None for None.
+
+    ``known`` has the values of earlier sizes by letter.
+    """
     if text is None:
         return None
     value = evaluate(text, known)
@@ -219,12 +229,12 @@ def formula_of(text: Expression | None, known: dict[str, Any], formulas: Formula
 
 
 def definition_infos(graph: Graph, formulas: Formulas) -> tuple[Definition, ...]:
-    """The derived sizes as formulas."""
+    """The derived sizes as a program stores them."""
     return tuple(Definition(symbol.name, formulas.of(value), latex_symbol(symbol.name)) for symbol, value in graph.definitions)
 
 
 def read_fields(program: Program) -> tuple[Field, ...]:
-    """Fields that the formulas of ``program`` use; classes of one spec may use different ones."""
+    """Those sizes that the structure, the formulas, or defaults in use of ``program`` depend on."""
     rest = replace(program, fields=())
     known: dict[int, Any] = {}
     wanted = {letter for letter, _ in program.fixed} | set(_letters_in(rest, known))
@@ -237,7 +247,10 @@ def read_fields(program: Program) -> tuple[Field, ...]:
 
 
 def _letters_in(value: Any, known: dict[int, Any]) -> Iterator[str]:
-    """Yield the letters in all formulas of a record, skipping objects with an id in ``known``."""
+    """Yield the letters in all formulas inside of ``value``, except in objects visited before.
+
+    ``known`` has these objects by id, and is extended.
+    """
     if id(value) in known:
         return
     known[id(value)] = value

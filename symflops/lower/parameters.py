@@ -19,7 +19,15 @@ from symflops.lower.formulas import Formulas
 
 
 class Measure(NamedTuple):
-    """Formulas shared by parameters of equal shape, number of copies and condition."""
+    """Formulas that parameters share if shape, number of copies and condition are equal.
+
+    Attributes:
+        elements: Number of elements of all copies, as a polynomial.
+        shape: The shape of one copy.
+        copies: Number of copies.
+        total: ``elements`` as a formula.
+        exists: 1 if the model has the parameter, else 0.
+    """
 
     elements: Polynomial
     shape: tuple[Formula, ...]
@@ -29,14 +37,14 @@ class Measure(NamedTuple):
 
 
 class Parameters:
-    """Lowers parameters and sums their elements."""
+    """Converts the parameters of derivations to those of a program, and adds up their elements."""
 
     def __init__(self, formulas: Formulas) -> None:
         self.formulas = formulas
         self.known: dict[object, Measure] = {}
 
     def tensor(self, readers: ParameterReaders, entry: ParameterCount) -> Tensor:
-        """One parameter: its path with the range of each index, its shape, and the elements of all copies."""
+        """A parameter as a program stores it; ``readers`` finds the loops around the operators that read it."""
         path, one, of = entry.parameter.path, self.measure(entry), self.formulas.of
         template = tuple(part if isinstance(part, str) else of(part) for part in path.parts)
         loops = tuple(
@@ -47,14 +55,14 @@ class Parameters:
         return Tensor(str(path), one.shape, one.copies, one.total, template, one.exists, loops + lists)
 
     def total(self, entries: Sequence[ParameterCount]) -> Formula:
-        """Total number of elements in all ``entries``."""
+        """The number of elements of all ``entries`` together."""
         times = Counter(map(identity, entries))
         some = {identity(entry): entry for entry in entries}
         elements = (self.measure(some[equal]).elements.scale(number) for equal, number in times.items())
         return self.formulas.simplified(Polynomial.total(elements))
 
     def active(self, derivation: Derivation) -> Formula:
-        """Number of parameters active per token: all but the experts that it is not routed to."""
+        """The number of parameters that one token uses: all but the experts that it is not routed to."""
         parts = list(shares(derivation))
         if all(times == 1 for _, times in parts):
             return self.total(derivation.parameters)
@@ -64,7 +72,7 @@ class Parameters:
         return self.formulas.simplified(Polynomial.total(elements))
 
     def measure(self, entry: ParameterCount) -> Measure:
-        """Measure of a parameter, cached for equal ones."""
+        """The formulas of a parameter, cached for all with the same :func:`identity`."""
         key = identity(entry)
         if key not in self.known:
             parameter, exists, of = entry.parameter, entry.exists.expr, self.formulas.of
@@ -75,7 +83,10 @@ class Parameters:
 
 
 def enclosing(readers: ParameterReaders, entry: ParameterCount) -> Iterator[tuple[Loop, Expr]]:
-    """Yield (loop, condition of the class) for loops whose index is in the parameter's path, outer first."""
+    """Yield the loops whose index is in the path of a parameter, outermost first.
+
+    Each comes with the condition on the index under which the body that reads the parameter runs.
+    """
     indices = entry.parameter.path.indices
     for loop, bracket in readers.classes(entry.parameter) if indices else ():
         if loop.index in indices and (entry.within is None or (loop.index, bracket) in entry.within):
@@ -83,5 +94,5 @@ def enclosing(readers: ParameterReaders, entry: ParameterCount) -> Iterator[tupl
 
 
 def identity(entry: ParameterCount) -> object:
-    """Cache key of a parameter's measure."""
+    """What decides the formulas of a parameter: its shape, number of copies and condition."""
     return entry.parameter.shape, entry.copies, entry.exists

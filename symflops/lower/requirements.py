@@ -22,10 +22,10 @@ from symflops.support.findings import Diagnostic, Span, SpecError
 
 
 def requirements(graph: Graph, formulas: Formulas) -> tuple[Requirement, ...]:
-    """Formulas of sizes that must be 0, without those that always are.
+    """The conditions on sizes that a program stores; a config that violates one is refused.
 
     Raises:
-        SpecError: the lengths of a batch decide how many values are left in a sequence.
+        SpecError: the lengths of a batch decide how many values are left on a stack of loops.
     """
     lengths = {length.symbol for length in graph.lengths}
     found = []
@@ -42,13 +42,13 @@ def requirements(graph: Graph, formulas: Formulas) -> tuple[Requirement, ...]:
 
 
 def least(fields: Iterable[Field], census: Mapping[str, Any]) -> Iterator[Requirement]:
-    """Yield lower bounds for sizes whose default is computed from other sizes.
+    """Yield a lower bound for each size whose default is computed from others and whose class needs one.
 
-    A census records the ``least`` value of a field; the class runs differently below it, so defaults must respect it.
+    Below that value, the class runs differently.
 
     Args:
         fields: The sizes of a program.
-        census: Class -> facts about its config fields.
+        census: Class -> facts about its config fields, the ``least`` value among them.
     """
     for field in fields:
         guards = (entry.get("guarded", {}).get(key, {}) for entry in census.values() for key in field.keys)
@@ -62,7 +62,7 @@ def least(fields: Iterable[Field], census: Mapping[str, Any]) -> Iterator[Requir
 
 
 def _fits(graph: Graph) -> Iterator[tuple[Polynomial, str]]:
-    """Yield (formula that must be 0, message if it is not) for repeats, lengths and operators."""
+    """Yield (polynomial in sizes that must be 0, message if it is not) for the whole graph."""
     for number, text in graph.fits:
         demanded = Polynomial.of(number)
         if demanded and not demanded.expr.free_symbols & {length.symbol for length in graph.lengths}:
@@ -84,7 +84,10 @@ def _fits(graph: Graph) -> Iterator[tuple[Polynomial, str]]:
 
 
 def _missing(graph: Graph, operator: Operator, need: Need) -> Polynomial | None:
-    """Rows that ``need`` lacks, if sizes alone decide; None or 0 if it lacks none."""
+    """The number of rows that are missing for ``need``, as a polynomial in sizes; 0 if none.
+
+    None if lengths or the iteration of a loop decide it.
+    """
     formulas = dict(graph.definitions)
     symbols = need.length.free_symbols | need.of.free_symbols | operator.guard.expr.free_symbols
     varies = {length.symbol for length in graph.lengths}
@@ -96,7 +99,7 @@ def _missing(graph: Graph, operator: Operator, need: Need) -> Polynomial | None:
 
 
 def _read(graph: Graph, number: Polynomial) -> str:
-    """Config keys that ``number`` depends on, as text in parentheses; empty if there are none."""
+    """The config keys on which ``number`` depends, as text in parentheses; empty if there are none."""
     formulas, keys = dict(graph.definitions), {size.name.text: size.keys[:1] for size in graph.spec.sizes}
     symbols, found = list(number.expr.free_symbols), set[str]()
     while symbols:
@@ -107,7 +110,7 @@ def _read(graph: Graph, number: Polynomial) -> str:
 
 
 def _changes(graph: Graph) -> dict[str, list[tuple[Expr, Span | None]]]:
-    """Sequence -> (values pushed, negative if popped; span) for each push and pop."""
+    """Stack name -> (number of values, place) for each push, and with a negative number for each pop."""
     found: dict[str, list[tuple[Expr, Span | None]]] = {}
     regions: list[tuple[tuple[Node, ...], Expr]] = [(graph.body, Integer(1))]
     for nodes, times in regions:

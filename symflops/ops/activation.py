@@ -26,7 +26,10 @@ LEARNED = {"prelu": ("weight",), "xielu": ("alpha_p", "alpha_n")}
     Field("width", Form.EXPRESSION, "width of the result; default: that of the first operand"),
 )
 def act(call: Call) -> None:
-    """Result has the first operand's rows; parameters are not stacked, as experts share one module."""
+    """Declare the result of an activation: the first operand's rows, and the width of the field if given.
+
+    Parameters of the function are declared without a dimension for experts, which share one module of it.
+    """
     first = call.operand()
     for other in call.values["from"][1:]:
         rows_match(call.fail, first, other, "from")
@@ -37,7 +40,7 @@ def act(call: Call) -> None:
 
 
 def is_word(value: Any, word: str) -> Truth:
-    """Condition that ``value``, a text that a config may decide, equals ``word``."""
+    """The condition under which ``value``, which may be a text that a config decides, equals ``word``."""
     found = (
         case & (Truth.of(fn.Equal(item.symbol, Str(word))) if isinstance(item, Setting) else YES if item == word else NO)
         for case, item in cases(value)

@@ -46,7 +46,10 @@ BOUNDS = ("prefix", "sliding", "local", "chunked")
     Field("bias", Form.VALUES, "values that are added to the scores"),
 )
 def attention(call: Call) -> None:
-    """Two contractions, and one result per query, of width ``heads * width of one value head``."""
+    """Declare the two products of attention, and a result for each value of queries.
+
+    The result has the rows of the queries, and the width ``heads`` times that of one value head.
+    """
     queries, keys, values = (call.values[name] for name in ("query", "key", "value"))
     heads = call.number("heads")
     groups = call.number("kv_heads") if call.has("kv_heads") else heads
@@ -78,7 +81,10 @@ def attention(call: Call) -> None:
 
 
 def head_widths(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
-    """Width of the queries, after a check that all query and key heads are equally wide."""
+    """The width of the queries, after a check that query heads and key heads are equally wide.
+
+    ``heads`` is the number of query heads, ``groups`` that of key heads.
+    """
     width = call.equally_wide(queries, "query", "queries are equally wide")
     one = call.definitions.divide(width, heads)
     exact: dict[Expr, Expr] = {}
@@ -104,17 +110,17 @@ def head_widths(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...],
 
 
 def refuse_heads(call: Call, value: Value, heads: Expr, field: str) -> NoReturn:
-    """Refuse a width that is not a multiple of the number of heads."""
+    """Raise the error that the width of ``value`` is not a multiple of the number of heads."""
     message = f"the width of '{value.name}', {said(value.width)}, does not divide into {said(heads)} heads"
     hint = f"the width is {heads} times that of one head"
     call.fail("head-mismatch", message, field, hint, also=value.wide, note=call.definitions.formulas_of(value.width, heads))
 
 
 def allows_rounding(call: Call, width: Expr, heads: Expr) -> bool:
-    """Whether each config, not the spec, is checked for a width that is a multiple of ``heads``.
+    """Whether a spec may leave it to each config to make ``width`` a multiple of ``heads``.
 
-    True for a product of sizes: a config that does not fit is refused (``Call.fits``). A sum is taken for a mistake, and so is
-    a width that contains sizes of ``heads`` without being their multiple.
+    True for a product of sizes of which none is in ``heads``; then a config that does not fit is refused. False for a sum, and
+    for a width with a size of ``heads`` in it, which are taken for mistakes of the spec.
     """
     whole, parts = call.definitions.expand(width), call.definitions.expand(heads).expr.free_symbols
     letters = whole.expr.free_symbols
@@ -122,7 +128,7 @@ def allows_rounding(call: Call, width: Expr, heads: Expr) -> bool:
 
 
 def mixed_width(call: Call, values: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
-    """Width of the result: ``heads * width of one value head``."""
+    """The width of the result: ``heads`` times that of one value head, of which there are ``groups``."""
     width = call.equally_wide(values, "value", "values are equally wide")
     if call.definitions.equal(heads, groups):
         return width
@@ -133,7 +139,7 @@ def mixed_width(call: Call, values: tuple[Value, ...], heads: Expr, groups: Expr
 
 
 def check_rows(call: Call, keys: tuple[Value, ...], values: tuple[Value, ...]) -> None:
-    """Check that keys and values come in pairs of equal rows."""
+    """Check that there are as many values as keys, and that each has the rows of its key."""
     if len(keys) != len(values):
         hint = "each list of keys has its values, in the same order"
         call.fail("operand-count", f"{len(keys)} keys and {len(values)} values", "value", hint)
@@ -148,7 +154,7 @@ def check_rows(call: Call, keys: tuple[Value, ...], values: tuple[Value, ...]) -
 
 
 def extents_of(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...]) -> dict[str, Extent]:
-    """Index set -> executed pairs per item, and useful ones under the mask."""
+    """Index set -> pairs that the model computes per item, and those of them that the mask leaves."""
     items, folded = queries[0].stream.items, call.fields.get("fold") or ()
     windows = call.fields.get("window") or {}
     fold, lq = lengths(call, queries, folded, "query")
@@ -172,13 +178,22 @@ def extents_of(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...]) 
 
 
 def computed(call: Call, extent: Extent) -> Extent:
-    """``extent`` with only the useful pairs executed if the field ``sparse`` holds."""
+    """``extent``; if the field ``sparse`` holds, only the pairs that the mask leaves are executed."""
     sparse = call.truth("sparse").expr
     return replace(extent, executed=sparse * extent.useful + (1 - sparse) * extent.executed)
 
 
 def masked(masks: dict[Mask, Truth], heads: Expr, fold: Expr, lq: Expr, lk: Expr, folded: bool) -> Extent:
-    """Executed pairs of ``lq`` queries and ``lk`` keys, ``fold`` times, and useful ones under ``masks``."""
+    """The pairs of queries and keys that the model computes, and those of them that masks leave.
+
+    Args:
+        masks: Each mask with the condition under which it applies.
+        heads: Number of query heads.
+        fold: Product of the folded axes: how often these pairs occur.
+        lq: Number of queries.
+        lk: Number of keys.
+        folded: Whether there are folded axes.
+    """
     useful = Add(*(case.expr * useful_pairs(mask, lq, lk) for mask, case in masks.items()))
     names = dict.fromkeys(mask.name or "full" for mask in masks)
     all_causal = all(mask.base == "causal" and mask.local is None and not mask.looks_ahead for mask in masks)
@@ -189,7 +204,7 @@ def masked(masks: dict[Mask, Truth], heads: Expr, fold: Expr, lq: Expr, lk: Expr
 
 
 def masks_of(call: Call) -> dict[Mask, Truth]:
-    """Mask -> condition, for each mask that the fields can describe."""
+    """Mask -> the condition under which it applies; a config may decide about bounds of a mask."""
     base = call.fields["mask"]
     if base == "prefix" and "prefix" not in call.places:
         call.fail("missing-field", "the mask 'prefix' needs 'prefix', the number of keys that everybody sees", "mask")
@@ -205,7 +220,7 @@ def masks_of(call: Call) -> dict[Mask, Truth]:
 
 
 def bounds_of(call: Call, name: str) -> list[tuple[Truth, Expr | None]]:
-    """(condition, size) for each case of the bound ``name``; the size is None if there is no bound."""
+    """(condition, size) pairs for the field ``name``, which bounds a mask; the size is None for no bound."""
     found: list[tuple[Truth, Expr | None]] = []
     for case, value in cases(call.fields.get(name)):
         null = is_null(value)
@@ -221,7 +236,7 @@ def bounds_of(call: Call, name: str) -> list[tuple[Truth, Expr | None]]:
 
 
 def refuse_masks(call: Call, masks: dict[Mask, Truth]) -> None:
-    """Refuse a mask within windows: its pairs would depend on how the tokens of a window are numbered."""
+    """Raise an error if one of ``masks`` is not the full one: windows allow no other mask."""
     for name in (mask.name for mask in masks if mask.name):
         call.fail(
             "mask-unsupported",
@@ -232,7 +247,10 @@ def refuse_masks(call: Call, masks: dict[Mask, Truth]) -> None:
 
 
 def lengths(call: Call, values: tuple[Value, ...], folded: tuple[str, ...], field: str) -> tuple[Expr, Expr]:
-    """(product of the folded axes, number of tokens along the other axes)."""
+    """The number of folded batches of ``values``, and the number of tokens in each.
+
+    The first is the product of the axes ``folded``, the second that of the other axes, summed over parts and values.
+    """
     fold: Expr = Integer(1)
     rest: list[Expr] = []
     for part in (part for value in values for part in value.stream.parts):
@@ -247,10 +265,10 @@ def lengths(call: Call, values: tuple[Value, ...], folded: tuple[str, ...], fiel
 
 
 def windowed(call: Call, queries: tuple[Value, ...], folded: tuple[str, ...], windows: dict[str, Any]) -> tuple[Expr, Expr]:
-    """Executed and useful pairs within windows of the axes; the last window of an axis may be smaller.
+    """The number of pairs within windows that the model computes, and of those that the mask leaves.
 
-    A window that wraps around a shifted axis holds ``size - shift`` rows of its end and ``shift`` of its start, which do not
-    see each other.
+    ``windows`` has the size of the windows of an axis. The last window may be smaller. A window that a shift moves over the end
+    of its axis has ``size - shift`` rows of the end and ``shift`` of the start, which do not see each other.
     """
     parts: list[Part] = [part for value in queries for part in value.stream.parts]
     if len(parts) != 1:
@@ -281,7 +299,7 @@ def windowed(call: Call, queries: tuple[Value, ...], folded: tuple[str, ...], wi
 
 
 def rows_in(call: Call, expression: Any, stream: Stream, field: str) -> Expr:
-    """Number of rows of a window or of its shift; only a shift may be 0."""
+    """The number of rows that a ``window`` or a ``shift`` (the ``field``) has; only a shift may be 0."""
     value = symbol_or_value(call.streams.value(expression, stream))
     if not isinstance(value, Expr) or (value.is_Number and value < int(field == "window")):
         call.fail(

@@ -24,9 +24,12 @@ SEEN = "a formula of 'row', the place of the query: row, row//B, row % B, min, m
 
 
 def with_blocks(call: Call, stream: Stream, sides: Sides, masks: Masks) -> tuple[Masks, dict[str, Mask]]:
-    """Apply the field ``blocks`` or ``sees`` to ``masks``; also returns masks by other index sets.
+    """Replace ``masks`` as the field ``blocks`` or ``sees`` says.
 
-    ``sides``: product of the folded axes, number of queries, number of keys.
+    ``sides`` are the product of the folded axes, the number of queries and the number of keys.
+
+    Returns:
+        Masks on the pairs of queries and keys, and masks on pairs per item of another index set (index set -> mask).
     """
     field = next((name for name in ("blocks", "sees") if call.has(name)), "")
     if not field:
@@ -42,7 +45,10 @@ def with_blocks(call: Call, stream: Stream, sides: Sides, masks: Masks) -> tuple
 
 
 def of_blocks(call: Call, stream: Stream, sides: Sides, base: str) -> tuple[Masks, dict[str, Mask]]:
-    """A mask with blocks from a list, or from the items of a stream."""
+    """The masks of :func:`with_blocks` for tokens that see each other only within blocks.
+
+    The field ``blocks`` has a list of lengths, or a stream with an item for each block. ``base`` is the field ``mask``.
+    """
     fold, queries, keys = sides
     past = Polynomial.of(keys - queries).expr
     if not past.is_nonnegative or (base == "block" and past != 0):
@@ -66,7 +72,10 @@ def of_blocks(call: Call, stream: Stream, sides: Sides, base: str) -> tuple[Mask
 
 
 def of_keys(call: Call, stream: Stream, sides: Sides, base: str) -> tuple[Masks, dict[str, Mask]]:
-    """A mask with a number of keys for each query, from a formula, a list, or the pairs of a stream."""
+    """The masks of :func:`with_blocks` for a number of keys that each query sees.
+
+    The field ``sees`` has a formula, a list with a number per query, or a stream of pairs. ``base`` is the field ``mask``.
+    """
     fold, queries, keys = sides
     expression = call.fields["sees"]
     given = call.streams.declared(expression)
@@ -88,7 +97,10 @@ def of_keys(call: Call, stream: Stream, sides: Sides, base: str) -> tuple[Masks,
 
 
 def total_seen(call: Call, value: Any, queries: Expr, keys: Expr, base: str) -> Expr:
-    """Keys seen, summed over the queries; each query sees at most what the mask allows."""
+    """Number of pairs if each query sees ``value`` keys, but no more than the mask ``base`` leaves.
+
+    ``value`` is a formula of the query's position, or a list with a number per query.
+    """
     value = symbol_or_value(value)
     if isinstance(value, Truth):
         value = value.expr
@@ -112,16 +124,16 @@ def total_seen(call: Call, value: Any, queries: Expr, keys: Expr, base: str) -> 
 
 
 def pairs_within(length: Expr) -> Expr:
-    """Unordered pairs of different tokens in a block of ``length``."""
+    """Number of unordered pairs of different tokens in a block of ``length`` tokens."""
     return Rational(1, 2) * length * (length - 1)
 
 
 def refuse_folds(call: Call, fold: Expr, field: str) -> None:
-    """Refuse folded axes: the items of a stream cannot be assigned to positions along them."""
+    """Raise an error if axes are folded: items of a stream cannot be matched with positions along them."""
     if fold != 1:
         call.fail("mask-unsupported", f"'{field}' of a stream does not go with 'fold'", field)
 
 
 def refuse_list(call: Call, field: str, hint: str) -> NoReturn:
-    """Refuse a value of ``field`` that is not a list of numbers."""
+    """Raise the error for a value of ``field`` that is not a list of numbers."""
     call.fail("bad-field", f"'{field}' is {call.fields[field].text}, which is no list of numbers", field, hint)

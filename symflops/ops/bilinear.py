@@ -17,7 +17,10 @@ from symflops.ops.kind import Call, operator_kind, whole
     Field("bias", Form.EXPRESSION, "whether there is a bias", default="true"),
 )
 def bilinear(call: Call) -> None:
-    """``y_o = x1 W_o x2 + b_o``: ``out * in1 * in2`` multiply-adds per row for ``W x2``, ``out * in1`` for ``x1 u``."""
+    """Declare the two products of ``y_o = x1 W_o x2 + b_o`` and the result.
+
+    Per row, ``W x2`` has ``out * in1 * in2`` multiply-adds, and its product with ``x1`` has ``out * in1``.
+    """
     operands = call.values["from"]
     if len(operands) != 2:
         call.fail("operand-count", f"a bilinear form takes two values, not {len(operands)}", "from", "from: [a, b]")

@@ -46,7 +46,10 @@ WORD_OR_ROWS = "number, list, same or valid"
     BIAS_NAME,
 )
 def conv(call: Call) -> None:
-    """One contraction of ``in * out / groups * prod(kernel)`` multiply-adds per output row (transposed: input row)."""
+    """Declare a convolution of ``in * out / groups * prod(kernel)`` multiply-adds per row, and its result.
+
+    These are rows of the result, or of the operand if transposed.
+    """
     x = call.operand()
     inner, outer, kernel = call.width(x), call.number("width"), call.numbers("kernel")
     per_group_in, per_group_out = divided(call, inner, "from"), divided(call, outer, "width")
@@ -64,7 +67,7 @@ def conv(call: Call) -> None:
 
 
 def weight_parameters(call: Call, shape: tuple[Expr, ...]) -> tuple[int, ...]:
-    """Declare the weight, or its norm and direction, whose gradients need that of the weight."""
+    """Declare the weight, or the norm and direction that make it, and return the parameters' positions."""
     learned = ~call.truth("fixed")
     if not call.has("weight_norm"):
         return call.parameter("weight", shape, when=learned, field="weight")
@@ -82,7 +85,7 @@ def weight_parameters(call: Call, shape: tuple[Expr, ...]) -> tuple[int, ...]:
 
 
 def divided(call: Call, width: Expr, field: str) -> Expr:
-    """``width / groups``; if ``width`` is a plain size, each config is checked for a remainder."""
+    """``width / groups``; if ``width`` is a single size, each config is checked to have no remainder."""
     groups = call.number("groups")
     quotient = call.definitions.divide(width, groups)
     if quotient is None or (quotient.is_Rational and not quotient.is_Integer):
@@ -95,7 +98,7 @@ def divided(call: Call, width: Expr, field: str) -> Expr:
 
 
 def result_stream(call: Call, x: Value, kernel: tuple[Expr, ...], transposed: bool) -> Stream:
-    """Stream of the result: the axes under the kernel keep their names and get new lengths."""
+    """The stream of the result: the axes along which the kernel moves keep their names, with new lengths."""
     parts = x.stream.parts
     if len(parts) != 1:
         call.fail("bad-field", f"'{x.name}' has {len(parts)} parts: a convolution needs one", "from", "split it first")
@@ -114,7 +117,14 @@ def result_stream(call: Call, x: Value, kernel: tuple[Expr, ...], transposed: bo
 
 
 def needs(call: Call, position: int, need: Need, transposed: bool) -> tuple[Need, ...]:
-    """Needs of one axis: its padded rows cover the kernel, which has at least one row."""
+    """Lower bounds for one axis: with padding it is as long as the kernel, whose length is at least 1.
+
+    Args:
+        call: The call.
+        position: The axis among those of the kernel.
+        need: The new length, computed from the old one.
+        transposed: Whether the convolution is transposed.
+    """
     if transposed:
         return (need, Need(need.of, need.of, keeps=True))
     if is_same(call) is YES:
@@ -129,7 +139,10 @@ def needs(call: Call, position: int, need: Need, transposed: bool) -> tuple[Need
 
 
 def plain_length(call: Call, position: int, length: Expr, side: Expr) -> Expr:
-    """Output length ``(n + 2p - d(k-1) - 1) // s + 1``, multiples of ``s`` kept out of the division."""
+    """The new length of an axis: ``(n + 2p - d(k-1) - 1) // s + 1``, with multiples of ``s`` taken out.
+
+    ``length`` is ``n``, ``side`` is ``k``; ``p``, ``d`` and ``s`` are padding, dilation and stride.
+    """
     stride, same = along(call, "stride", position), is_same(call)
     if same is YES:
         if stride != 1:
@@ -144,14 +157,17 @@ def plain_length(call: Call, position: int, length: Expr, side: Expr) -> Expr:
 
 
 def exact_quotient(call: Call, amount: Expr, stride: Expr) -> Expr | None:
-    """``amount / stride`` if that is a whole number for all sizes."""
+    """``amount / stride`` if that is an integer for all sizes, else None."""
     quotient = call.definitions.divide(amount, stride)
     whole = quotient is not None and all(factor.denominator == 1 for factor in Polynomial.of(quotient).terms.values())
     return quotient if whole else None
 
 
 def transposed_length(call: Call, position: int, length: Expr, side: Expr) -> Expr:
-    """Output length if transposed: ``(n - 1)s - 2p + d(k-1) + output_padding + 1``."""
+    """The new length if transposed: ``(n - 1)s - 2p + d(k-1) + output_padding + 1``.
+
+    ``length`` is ``n``, ``side`` is ``k``; ``p``, ``d`` and ``s`` are padding, dilation and stride.
+    """
     if is_same(call) is not NO:
         call.fail("bad-field", "a transposed convolution has no 'same' padding", "padding", "say the padding as a number")
     stride, dilation, extra = (along(call, field, position) for field in ("stride", "dilation", "output_padding"))
@@ -160,19 +176,19 @@ def transposed_length(call: Call, position: int, length: Expr, side: Expr) -> Ex
 
 
 def is_same(call: Call) -> Truth:
-    """Whether the padding makes the result as long as the operand: the word ``same``."""
+    """The condition under which the padding is the word ``same``: the result is as long as the operand."""
     size, given = padding_size(call), call.fields["padding"]
     return Truth.of(Equal(size, Str("same"))) if size is not None else YES if given == "same" else NO
 
 
 def added(call: Call, position: int) -> Expr:
-    """Rows added to one axis, on both sides together."""
+    """Number of rows that padding adds to the axis at ``position``, at both ends together."""
     grown = along(call, "dilation", position) * (call.numbers("kernel")[position] - 1)
     return 2 * padding(call, position) + is_same(call).expr * grown
 
 
 def padding(call: Call, position: int) -> Expr:
-    """Rows added on each side of one axis; 0 if the padding is a word."""
+    """Number of rows that padding adds at each end of an axis; 0 for a word such as ``same``."""
     size = padding_size(call)
     if size is not None:
         return Each(size, Integer(position))
@@ -180,13 +196,13 @@ def padding(call: Call, position: int) -> Expr:
 
 
 def padding_size(call: Call) -> Expr | None:
-    """Symbol of the size that holds the padding (number, list or word); None if it is written out."""
+    """The symbol of the size that says the padding as number, list or word; None if the spec says it."""
     given = call.fields["padding"]
     return given.symbol if isinstance(given, Setting) and given.kind == WORD_OR_ROWS else None
 
 
 def along(call: Call, field: str, position: int) -> Expr:
-    """Entry of ``field`` for one axis; a single number is for all axes."""
+    """The entry of ``field`` for the axis at ``position``; a single number is for all axes."""
     numbers, rank = call.numbers(field), len(call.numbers("kernel"))
     if len(numbers) not in (1, rank):
         hint = f"one number for all axes, or {rank} of them"

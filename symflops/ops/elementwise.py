@@ -16,12 +16,13 @@ Refuse = Callable[..., NoReturn]
 
 
 def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
-    """Check that ``other`` broadcasts to ``first``.
+    """Check that ``other`` broadcasts to ``first``; if not, call ``refuse`` with an error about ``field``.
 
-    It may have equal rows, rows for the whole batch, or one part whose axes are among those of ``first``.
+    A value broadcasts to another one with the same rows, to any value if its own rows exist once per batch,
+    and to a value all of whose parts have its axes.
 
     Raises:
-        SpecError: it has any other rows, which need an ``expand`` or the like.
+        SpecError: ``other`` does not broadcast; an ``expand`` or the like is needed.
     """
     if first.stream.alike(other.stream) or other.stream.items == "once":
         return
@@ -35,7 +36,10 @@ def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
 
 
 def joining(values: Sequence[Value], otherwise: str) -> str:
-    """Hint on combining values of two index sets: expand the one with ``once``, or ``otherwise``."""
+    """A hint on how to combine values of two index sets.
+
+    If one of them exists once per batch, the hint is to expand it; else it is the text ``otherwise``.
+    """
     once = next((value.name for value in values if value.stream.items == ONCE), "")
     item = next((value.name for value in values if value.stream.items != ONCE), "")
     copied = f"{{op: expand, from: {once}, like: {item}, stream: [], to: {once}}}"
@@ -49,7 +53,7 @@ def joining(values: Sequence[Value], otherwise: str) -> str:
     Field("width", Form.EXPRESSION, "width of the result; default: that of the first operand"),
 )
 def mul(call: Call) -> None:
-    """Result has the first operand's rows; the other operands broadcast to it."""
+    """Declare the result: the first operand's rows, to which the others broadcast."""
     first = call.operand()
     for other in call.values["from"][1:]:
         rows_match(call.fail, first, other, "from")
@@ -58,7 +62,7 @@ def mul(call: Call) -> None:
 
 @operator_kind("add", "an elementwise sum; it saves nothing", FROM, saves="nothing")
 def add(call: Call) -> None:
-    """Operands are equally wide; the result has the first one's rows."""
+    """Declare the result: the first operand's rows and width; the others broadcast and are equally wide."""
     first = call.operand()
     for other in call.values["from"][1:]:
         rows_match(call.fail, first, other, "from")
@@ -79,7 +83,7 @@ def add(call: Call) -> None:
     Field("saves", Form.EXPRESSION, "null when autograd keeps nothing of it", default="true"),
 )
 def map_values(call: Call) -> None:
-    """Result has the first operand's rows, and the width of the field if given."""
+    """Declare the result: the first operand's rows, and the width of the field if given."""
     first = call.operand()
     if call.fields.get("saves") is None:
         call.saves = "nothing"
@@ -88,7 +92,7 @@ def map_values(call: Call) -> None:
 
 @operator_kind("detach", "the same value, through which no gradient passes", FROM, saves="nothing")
 def detach(call: Call) -> None:
-    """Pass on the operand without its gradient."""
+    """Declare the result, which equals the operand; no gradient passes."""
     call.flows = False
     call.result(call.operand().stream, call.operand().width)
 
@@ -102,7 +106,7 @@ def detach(call: Call) -> None:
     saves="nothing",
 )
 def zeros(call: Call) -> None:
-    """Constant result, without operands."""
+    """Declare a constant as the result."""
     like = call.values.get("like")
     if not like and not call.has("stream"):
         call.fail("missing-field", "a constant needs 'stream' or 'like'", "", "the rows that it has")

@@ -14,7 +14,7 @@ from symflops.ir.convention import ROLES
 
 
 class Form(Enum):
-    """How the text of a field is read."""
+    """The forms in which a field of a YAML entry can be written; each value describes the form."""
 
     EXPRESSION = "an expression"
     EXPRESSIONS = "a list of expressions"
@@ -41,16 +41,16 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field.
+    """One field of a YAML entry.
 
     Attributes:
-        name: Its key.
-        form: How its text is read.
+        name: The key.
+        form: The form in which its value is written.
         doc: One line of documentation.
-        required: Whether it must be given.
-        default: Its text if it is not given.
+        required: Whether an entry must have it.
+        default: The text that an entry without the field stands for; None if there is none.
         words: The words that it allows, if it is a word.
-        fields: Its own fields, if it is a mapping.
+        fields: The fields that it has itself, if it is a mapping.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Field:
 
 
 def words_of(fields: Iterable[Field]) -> tuple[str, ...]:
-    """Names of ``fields``."""
+    """The names of ``fields``, in order."""
     return tuple(field.name for field in fields)
 
 

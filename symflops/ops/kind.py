@@ -26,17 +26,17 @@ from symflops.support.findings import Diagnostic, Label, Span, SpecError
 
 @dataclass
 class Call:
-    """One use of an operator: its evaluated fields and operands, and the declarations of its kind so far.
+    """One use of an operator: its fields and operands, and what its kind has declared so far.
 
     Attributes:
         path: The module path of the operator.
-        span: The entry.
-        fields: Evaluated fields by name.
-        places: Spans of fields and operands.
-        values: Operands by field.
+        span: The place of the entry.
+        fields: Field name -> evaluated value.
+        places: Field name -> its place; also has the places of operands, under the key of :func:`operand_place`.
+        values: Field name -> the operands that it names.
         definitions: The formulas of derived sizes.
-        paths: Function of a tie, a template and a default path: the (condition, path) pairs of a parameter.
-        streams: The streams in scope.
+        paths: A function (tie, template, default path) -> (condition, path) pairs of a parameter.
+        streams: The streams that fields can name.
         guard: The condition under which the operator exists.
         stacks: The stacks of the graph.
     """
@@ -72,9 +72,15 @@ class Call:
     def fail(
         self, code: str, message: str, field: str = "", hint: str = "", about: Value | None = None, **more: Any
     ) -> NoReturn:
-        """Raise ``SpecError`` at ``field``, or at the value in it that the finding is ``about``.
+        """Raise ``SpecError`` at the place of ``field``, or at that of the operand ``about`` in this field.
 
-        ``more`` are further fields of the diagnostic.
+        Args:
+            code: The kind of finding.
+            message: The fact.
+            field: The field; empty for the whole entry.
+            hint: A proposal for a fix.
+            about: The operand; None: the field as a whole.
+            **more: Further fields of the :class:`Diagnostic`.
         """
         place = self.places.get(field, self.span)
         if about is not None:
@@ -82,7 +88,7 @@ class Call:
         raise SpecError([Diagnostic(code, message, place, hint, **more)])
 
     def warn(self, code: str, message: str, field: str, hint: str, also: tuple[Label, ...] = ()) -> None:
-        """Add a warning at ``field``, about something that is allowed but most often a mistake."""
+        """Add a warning at the place of ``field``: what is there is allowed, but most often a mistake."""
         self.warnings.append(Diagnostic(code, message, self.places.get(field, self.span), hint, "warning", also=also))
 
     def too_wide(
@@ -95,7 +101,17 @@ class Call:
         also: tuple[Label, ...] = (),
         message: str = "",
     ) -> NoReturn:
-        """Refuse ``value`` because its width is not ``wanted``; the finding labels the sources of both."""
+        """Raise the error for an operand ``value`` whose width is not ``wanted``.
+
+        Args:
+            value: The operand.
+            wanted: The width that it must have.
+            field: The field that names it.
+            label: Text at the place of the operand.
+            hint: A proposal for a fix.
+            also: Labels at other places, in addition to where ``value`` is made.
+            message: The fact, if other than the two widths.
+        """
         message = message or f"'{value.name}' has width {said(value.width)}, not {said(wanted)}"
         self.fail(
             "width-mismatch", message, field, hint, value,
@@ -103,7 +119,7 @@ class Call:
         )  # fmt: skip
 
     def equally_wide(self, values: Sequence[Value], field: str, hint: str) -> Expr:
-        """Common width of ``values``; refuses the first that differs from ``values[0]``."""
+        """The width of all ``values``; raises an error with ``hint`` about the first that has another width."""
         first, *others = values
         width = self.width(first, field)
         for other in others:
@@ -113,7 +129,7 @@ class Call:
         return width
 
     def operand(self, field: str = "from", index: int = 0) -> Value:
-        """The value at ``index`` of ``field``."""
+        """The operand at position ``index`` of those that ``field`` names; raises an error if there is none."""
         values = self.values.get(field, ())
         if len(values) <= index:
             hint = "name values that are made above, or inputs"
@@ -121,7 +137,7 @@ class Call:
         return values[index]
 
     def width(self, value: Value, field: str = "from") -> Expr:
-        """The width of ``value``, which must have one."""
+        """The width of ``value``; raises an error at ``field`` if it has none, as it contains indices."""
         if value.width is None:
             self.fail(
                 "no-width",
@@ -133,17 +149,17 @@ class Call:
         return value.width
 
     def has(self, field: str) -> bool:
-        """Whether ``field`` was given and is not null."""
+        """Whether ``field`` has a value other than null."""
         return self.fields.get(field) is not None
 
     def stream(self, old: Stream, others: tuple[Stream, ...] = ()) -> Stream:
-        """Stream in the field ``stream``, which may name axes of ``old`` and ``others``; default: ``old``."""
+        """The stream in the field ``stream``, which may name axes of ``old`` and ``others``, or ``old``."""
         if not self.has("stream"):
             return old
         return self.streams.resolve(self.fields["stream"], old, self, others)  # type: ignore[no-any-return]
 
     def number(self, field: str) -> Expr:
-        """Number in ``field``; a size that may be null is assumed to be given."""
+        """The number in ``field``, an integer for all sizes; a size that may be null is assumed not to be."""
         value = symbol_or_value(self.fields.get(field))
         if isinstance(value, Truth):
             return value.expr
@@ -152,7 +168,7 @@ class Call:
         return self.whole(value, field)
 
     def truth(self, field: str) -> Truth:
-        """The condition in ``field``."""
+        """The condition in ``field``; raises an error for any other value."""
         value = self.fields.get(field)
         if isinstance(value, Expr) and value in (0, 1):
             return YES if value == 1 else NO
@@ -161,7 +177,7 @@ class Call:
         return value
 
     def numbers(self, field: str) -> tuple[Expr, ...]:
-        """The list of numbers in ``field``; a single number is a list of one."""
+        """The numbers in ``field``, a list or a single number; raises an error for any other value."""
         if field in self._lists:
             return self._lists[field]
         value = self.fields.get(field)
@@ -174,11 +190,11 @@ class Call:
         return self._lists[field]
 
     def divides(self, width: Expr, parts: Expr, text: str) -> None:
-        """Require that ``parts`` divides ``width``; ``text`` is the message if it does not."""
+        """Refuse each config for which ``parts`` does not divide ``width``; ``text`` is the message."""
         self.fits.append((Modulo(width, parts), text))
 
     def _refuse_list(self, size: Setting) -> NoReturn:
-        """Refuse a config list of unknown length in all fields that need a list of numbers."""
+        """Raise the error for a list of a config whose length is unknown, at each field that contains it."""
         hint = f"how many it has is not known here: write its items, [{size.name}[0], {size.name}[1], ...]"
         fields = [name for name, value in self.fields.items() if value == size]
         told = f"must be a list of numbers, and '{size.name}' is a list of the config"
@@ -186,7 +202,7 @@ class Call:
         raise SpecError([Diagnostic("bad-field", f"'{name}' {told}", place, hint) for name, place in places])
 
     def whole(self, value: Expr, field: str) -> Expr:
-        """``value``; refuses a number that is not whole for all sizes."""
+        """``value`` unchanged; raises an error at ``field`` if it is not an integer for all sizes."""
         if not value.is_integer and not self.definitions.expand(value).expr.is_integer:
             hint = "round it as the model does: // or int(...); write the default of a whole size without a point"
             self.fail("not-whole", f"'{field}' is {said(value)}, which need not be a whole number", field, hint)
@@ -203,12 +219,18 @@ class Call:
         trainable: bool = True,
         stacked: bool = True,
     ) -> tuple[int, ...]:
-        """Declare a parameter ``<path>.<name>``, or at the paths of the template in ``field``.
+        """Declare a parameter.
 
-        The field ``tie`` may replace the path of a weight.
+        Args:
+            name: Its name in the module of the operator.
+            shape: The shape of one copy.
+            when: The condition under which it exists.
+            field: The field that may give it another path; with ``weight``, the field ``tie`` may do so too.
+            trainable: Whether the real model ever trains it.
+            stacked: Whether each expert of a group has its own copy.
 
         Returns:
-            The positions of its paths among the parameters of the call.
+            Its positions among the parameters of the call: one for each path that it may have.
         """
         first = len(self.parameters)
         tie = self.fields.get("tie") if field == "weight" else None
@@ -229,23 +251,23 @@ class Call:
         kind: str = "linear",
         seen: bool = True,
     ) -> None:
-        """Declare a contraction of ``left`` and ``right``.
+        """Declare a contraction of two operands.
 
         Args:
-            name: The formula of the contraction.
+            name: Its formula, such as ``y = xW``.
             left: The first operand.
             right: The second operand.
-            size: Multiply-adds of one execution.
-            items: The index set that it runs over.
-            extent: Executions per item.
-            kind: The kind of work, as conventions distinguish it.
-            seen: Whether PyTorch's counter sees it.
+            size: Multiply-adds of one run.
+            items: The index set.
+            extent: Runs per item.
+            kind: The class of work, by which conventions tell it apart.
+            seen: Whether PyTorch's FLOP counter counts it.
         """
         extent = extent if isinstance(extent, Extent) else Extent(extent, extent)
         self.contractions.append(Contraction(name, (left, right), size, items, extent, kind, seen))
 
     def result(self, stream: Stream, width: Expr | None) -> None:
-        """Declare one more result."""
+        """Declare one more result, with the rows of ``stream``; ``width`` is None for a result of indices."""
         self.results.append((stream, width))
 
 
@@ -254,11 +276,11 @@ class Kind:
     """An operator kind.
 
     Attributes:
-        name: The word under ``op``.
+        name: The word in the field ``op`` of an entry.
         doc: One line of documentation.
-        fields: Its own fields, without the common ones.
-        apply: Declares parameters, contractions and results on a call.
-        saves: The tensors that autograd saves: ``operands``, ``factors``, ``result`` or ``nothing``.
+        fields: The fields of this kind, without those that all entries have.
+        apply: Function that declares parameters, contractions and results on a call.
+        saves: What autograd saves for the backward pass: ``operands``, ``factors``, ``result`` or ``nothing``.
     """
 
     name: str
@@ -269,25 +291,25 @@ class Kind:
 
 
 def operator_kind(name: str, doc: str, *fields: Field, saves: str = "operands") -> Callable[[Callable[[Call], None]], Kind]:
-    """Decorator that turns a function declaring the work of a call into a :class:`Kind` with these fields."""
+    """Decorator that makes a :class:`Kind` of a function that declares the work of a call."""
     return lambda apply: Kind(name, doc, fields, apply, saves)
 
 
 def operand_place(field: str, value: Value) -> str:
-    """Key in ``Call.places`` of the span at which ``field`` names ``value``."""
+    """The key in ``Call.places`` for the place where ``field`` names ``value``."""
     return f"{field} {value.id}"
 
 
 def symbol_or_value(value: Any) -> Any:
-    """The symbol of a size that may be null or of an item of a list; any other value unchanged."""
+    """The symbol of a number that a config decides (a size or an item of a list); other values unchanged."""
     return value.symbol if isinstance(value, Setting) and value.kind in ("number", "item") else value
 
 
 def whole(value: Value, label: str = "") -> Operand:
-    """``value`` as an operand of a contraction."""
+    """The operand of a contraction that is all of ``value``; its label is the value's name by default."""
     return Operand(label or value.name, (value.id,))
 
 
 def cases(value: Any) -> tuple[tuple[Truth, Any], ...]:
-    """(condition, value) for each case of ``value``; a plain value is one case that always holds."""
+    """(condition, value) pairs of a choice between values; another value is a pair that always holds."""
     return value.cases if isinstance(value, Choice) else ((YES, value),)

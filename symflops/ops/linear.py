@@ -27,7 +27,7 @@ from symflops.ops.kind import Call, operator_kind, whole
     saves="factors",
 )
 def linear(call: Call) -> None:
-    """One contraction of ``in * out`` multiply-adds per row."""
+    """Declare a product of ``in * out`` multiply-adds per row, and its result, or several if split."""
     x = call.operand()
     inner, outer = call.width(x), call.number("width")
     if call.has("in") and not call.definitions.equal(call.number("in"), inner):

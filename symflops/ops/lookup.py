@@ -21,7 +21,7 @@ from symflops.ops.kind import Call, operator_kind
     TIE,
 )
 def embedding(call: Call) -> None:
-    """No contraction: a lookup moves data."""
+    """Declare the table and the result; a look-up moves data and has no contraction."""
     rows, width = call.number("rows"), call.number("width")
     call.parameter("weight", (rows, width), field="weight")
     call.caption = f"{words_of(rows)} rows of {words_of(width)}"
@@ -38,7 +38,7 @@ def embedding(call: Call) -> None:
     saves="nothing",
 )
 def raw_parameter(call: Call) -> None:
-    """Declare a parameter of ``shape``; the result is its value."""
+    """Declare a parameter of ``shape``, and its value as the result."""
     shape = call.numbers("shape")
     call.parameter("", shape, trainable=bool(call.truth("trainable").terms))
     stream = call.streams.named(call.fields.get("stream") or "once", call)

@@ -25,7 +25,7 @@ from symflops.ops.kind import Call, operator_kind, whole
     saves="factors",
 )
 def matmul(call: Call) -> None:
-    """``prod(dims)`` multiply-adds per item."""
+    """Declare a product of two values with ``prod(dims)`` multiply-adds per item, and its result."""
     operands = call.values["from"]
     if len(operands) != 2:
         call.fail("operand-count", f"a product has two operands, not {len(operands)}", "from", "from: [a, b]")
@@ -47,5 +47,8 @@ def matmul(call: Call) -> None:
 
 
 def base_of(operands: tuple[Value, ...]) -> Value:
-    """Default of ``axes_of``: the first operand with several rows per item, else the first operand."""
+    """The value whose axes ``dims`` may name by default.
+
+    It is the first operand with several rows per item, else the first operand.
+    """
     return next((value for value in operands if value.stream.items != ONCE and value.stream.rows != 1), operands[0])

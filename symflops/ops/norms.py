@@ -12,7 +12,7 @@ from symflops.ops.kind import Call, Kind
 
 
 def normalisation(name: str, bias: bool) -> Kind:
-    """Make the kind of a normalisation over (part of) the width; ``bias``: whether the default has one."""
+    """Make the kind of a normalisation named ``name``; ``bias`` is the default of its field ``bias``."""
     fields = (
         FROM,
         Field("affine", Form.EXPRESSION, "whether it has a weight", default="true"),
@@ -27,7 +27,7 @@ def normalisation(name: str, bias: bool) -> Kind:
 
 
 def normalise(call: Call) -> None:
-    """Declare a weight and a bias of ``dim`` elements, if any; the result keeps rows and width."""
+    """Declare the weight and the bias, if any, and the result, which has the operand's rows and width."""
     x = call.operand()
     dim = call.number("dim") if call.has("dim") else call.width(x)
     affine = call.truth("affine")

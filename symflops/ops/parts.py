@@ -15,7 +15,7 @@ ALONG = Field("along", Form.WORD, "what is joined or cut", default="width", word
 
 @operator_kind("concat", "values one after another, along the width or along tokens", FROM, ALONG, saves="nothing")
 def concat(call: Call) -> None:
-    """Add widths, or along tokens append parts, which a split can recover."""
+    """Declare the concatenation along the width, or along tokens: parts that ``split`` can separate."""
     values = call.values["from"]
     first = call.operand()
     if call.fields["along"] == "width":
@@ -44,7 +44,7 @@ def concat(call: Call) -> None:
     saves="nothing",
 )
 def split(call: Call) -> None:
-    """One result per width in ``sizes``, or per concatenated part along tokens."""
+    """Declare one result per width in ``sizes``, or along tokens one per operand of the concatenation."""
     x = call.operand()
     if call.fields["along"] == "tokens":
         groups = x.stream.groups or (1,) * len(x.stream.parts)

@@ -30,14 +30,14 @@ Needs = Callable[[Stream, Stream], Iterator[Need]]
     saves="nothing",
 )
 def identity(call: Call) -> None:
-    """Pass on the operand; ``gradient`` makes the result need a gradient."""
+    """Declare the result, which equals the operand; with the field ``gradient`` it needs a gradient."""
     call.forces = call.truth("gradient")
     call.result(call.operand().stream, call.operand().width)
 
 
 @operator_kind("reshape", "the same elements in other rows: rows times width stay", FROM, *ROWS, saves="nothing")
 def reshape(call: Call) -> None:
-    """Give the value its new stream; rows times width must not change."""
+    """Declare the result in its new stream, and check that rows times width stay the same."""
     changed(call, kept_lengths)
     x, ((stream, width),) = call.operand(), call.results
     before = call.width(x)
@@ -52,15 +52,15 @@ def change_of_rows(name: str, doc: str, needs: Needs) -> Kind:
     """Make the kind of an operator that changes the rows of a value.
 
     Args:
-        name: Its name.
+        name: The name of the kind.
         doc: One line of documentation.
-        needs: Yields the needs of its new lengths, from the old and the new stream.
+        needs: Function from old and new stream to the lower bounds of the new lengths.
     """
     return Kind(name, doc, (FROM, *ROWS), lambda call: changed(call, needs), saves="nothing")
 
 
 def changed(call: Call, needs: Needs) -> None:
-    """Declare the result in the stream that the fields name, and the needs of its lengths."""
+    """Declare the result in the stream that the fields name, and the lower bounds of its lengths."""
     x = call.operand()
     stream = target_stream(call, x.stream)
     call.needs += needs(x.stream, stream)
@@ -68,7 +68,7 @@ def changed(call: Call, needs: Needs) -> None:
 
 
 def target_stream(call: Call, old: Stream) -> Stream:
-    """Stream that the fields ``stream``, ``axes`` and ``like`` name."""
+    """The stream that the fields ``stream``, ``axes`` and ``like`` describe; ``old`` is the operand's."""
     old = call.values["like"][0].stream if call.values.get("like") else old
     if call.fields.get("axes") is not None and call.fields.get("stream") is None:
         return call.streams.replace(call.fields["axes"], old, call)  # type: ignore[no-any-return]
@@ -76,7 +76,10 @@ def target_stream(call: Call, old: Stream) -> Stream:
 
 
 def new_lengths(old: Stream, new: Stream) -> Iterator[tuple[str, Expr, Expr | None]]:
-    """Yield (axis, new length, old length or None) for lengths that no axis had before."""
+    """Yield the axes of ``new`` whose length no axis of ``old`` has.
+
+    Each is (axis, length, length of the axis of this name in ``old``, or None if there is none).
+    """
     lengths = {name: length for part in old.parts for name, length in part.axes}
     for part in new.parts:
         for name, length in part.axes:
@@ -85,12 +88,15 @@ def new_lengths(old: Stream, new: Stream) -> Iterator[tuple[str, Expr, Expr | No
 
 
 def kept_lengths(old: Stream, new: Stream) -> Iterator[Need]:
-    """Needs of axes with a new length: positive exactly if the old one was."""
+    """Lower bounds for axes whose length changes: at least 1 exactly if it was before."""
     return (Need(length, before, 0, keeps=True) for _, length, before in new_lengths(old, new) if before is not None)
 
 
 def copied_rows(old: Stream, new: Stream) -> Iterator[Need]:
-    """Needs of an expansion: if it replaces all axes, it has at least as many rows as before."""
+    """Lower bounds for an expansion: as :func:`kept_lengths`.
+
+    If it replaces all axes, it also has at least as many rows as before.
+    """
     names, others = ({name for part in stream.parts for name, _ in part.axes} for stream in (old, new))
     if old.items == new.items and names and others and names.isdisjoint(others):
         yield Need(new.rows - old.rows + 1, new.rows)
@@ -98,7 +104,10 @@ def copied_rows(old: Stream, new: Stream) -> Iterator[Need]:
 
 
 def taken_rows(least: int) -> Needs:
-    """Make the needs of an operator that keeps some rows: at least ``least`` along each changed axis."""
+    """Make the function that yields lower bounds for an operator that keeps some of the rows.
+
+    It demands at least ``least`` rows along each axis whose length changes.
+    """
 
     def needs(old: Stream, new: Stream) -> Iterator[Need]:
         for _, length, before in new_lengths(old, new):
@@ -119,7 +128,7 @@ pad = change_of_rows("pad", "rows added at the ends of axes", kept_lengths)
     saves="nothing",
 )
 def pool(call: Call) -> None:
-    """Reduce rows; autograd saves the operand of windows, and nothing for a mean along a whole axis."""
+    """Declare a result of fewer rows; autograd saves the operand if each axis stays with several rows."""
     old = call.operand().stream
     changed(call, taken_rows(1))
     axes, left = (dict(pair for part in stream.parts for pair in part.axes) for stream in (old, target_stream(call, old)))
@@ -133,7 +142,7 @@ select = change_of_rows("select", "some of the rows, each at most once, in any o
 
 @operator_kind("pad_batch", "rows added to each item, up to the longest one of the batch", FROM, *ROWS, saves="nothing")
 def pad_batch(call: Call) -> None:
-    """Pad each item to the rows of the longest one in the batch."""
+    """Declare the result, in which each item has as many rows as the longest one of the batch."""
     old, width = call.operand().stream, call.operand().width
     stream = call.streams.padded(target_stream(call, old))
     call.needs += kept_lengths(old, stream)
@@ -146,7 +155,7 @@ def pad_batch(call: Call) -> None:
     FROM, WIDTH, saves="nothing",
 )  # fmt: skip
 def flatten_batch(call: Call) -> None:
-    """Concatenate the rows of all items along one axis, named after their index set."""
+    """Declare the result, in which the rows of all items are one axis, named after their index set."""
     x = call.operand()
     if x.stream.items == ONCE:
         call.fail("index-set-mismatch", f"'{x.name}' is there once per batch already", "from")

@@ -19,9 +19,9 @@ from symflops.ops.kind import Call, operator_kind, whole
     Field("state", Form.EXPRESSION, "numbers per channel", required=True),
 )
 def scan(call: Call) -> None:
-    """``channels * state`` multiply-adds per row each for input and decay; the result is all states.
+    """Declare ``h_t = exp(dt_t A) h_{t-1} + dt_t B_t u_t``: per token, ``state`` numbers per channel.
 
-    ``h_t = exp(dt_t A) h_{t-1} + dt_t B_t u_t``: one state of ``state`` numbers per channel, for every token.
+    Each of its two products has ``channels * state`` multiply-adds per row; the result has the states of all tokens.
 
     Source: Gu and Dao, "Mamba: Linear-Time Sequence Modeling with Selective State Spaces" (2023), algorithm 2.
     """

@@ -25,9 +25,15 @@ Entry = tuple[Value, Truth, Span]
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A stack that loops fill; all values have one stream and width.
+    """A stack that loops fill and empty; all its values have one stream and width.
 
-    ``size`` must be known to unroll the loops. ``taken``: whether a value was popped.
+    Attributes:
+        name: The name of the stack.
+        stream: The stream of its values.
+        width: The width of its values; None for indices.
+        size: The letter of the size that must be known to unroll the loops.
+        span: The place of the first push.
+        taken: Whether a value was popped.
     """
 
     name: str
@@ -39,9 +45,12 @@ class Sequence:
 
 
 class Stacks:
-    """Stacks of a graph: lists of values with the conditions of their presence, and sequences.
+    """The stacks of a graph while it is built.
 
-    ``counts`` are the iteration counts of the loops around the current entry, outermost first.
+    Attributes:
+        lists: For a stack used outside loops: its values, each with the condition under which it is there, and its place.
+        sequences: The stacks that loops fill and empty, by name.
+        counts: How often the loops around the current entry run, outermost first.
     """
 
     def __init__(self) -> None:
@@ -50,19 +59,19 @@ class Stacks:
         self.counts: list[Expr] = []
 
     def copy(self) -> tuple[dict[str, list[Entry]], dict[str, Sequence]]:
-        """Snapshot of all stacks and sequences, for :meth:`restore`."""
+        """A copy of all stacks for :meth:`restore`: ``lists`` and ``sequences``."""
         return {name: list(entries) for name, entries in self.lists.items()}, dict(self.sequences)
 
     def restore(self, kept: tuple[dict[str, list[Entry]], dict[str, Sequence]]) -> None:
-        """Restore a snapshot of :meth:`copy`; it can be restored several times."""
+        """Return to the stacks ``kept`` by :meth:`copy`, which can be used several times."""
         self.lists = {name: list(entries) for name, entries in kept[0].items()}
         self.sequences = dict(kept[1])
 
     def of(self, call: Call, filled: bool = True) -> list[Entry]:
-        """Stack that ``call`` names; if ``filled``, an empty one is refused.
+        """The values on the stack that ``call`` names; if ``filled``, an empty stack is an error.
 
         Raises:
-            UnknownSizeError: loops around the entry, or those that filled the stack, are not unrolled.
+            UnknownSizeError: loops around the entry, or loops that filled the stack, must be unrolled first.
         """
         name: str = call.fields["stack"]
         if name in self.sequences:
@@ -75,10 +84,12 @@ class Stacks:
         return stack
 
     def sequence(self, call: Call, value: Value | None = None) -> Sequence | None:
-        """Sequence that ``call`` pushes ``value`` to, or pops from; None if its stack is an ordinary list.
+        """The stack of loops to which ``call`` pushes ``value``, or from which it pops if that is None.
+
+        None if the stack is used outside loops.
 
         Raises:
-            UnknownSizeError: the loops must be unrolled.
+            UnknownSizeError: the loops must be unrolled first.
         """
         name: str = call.fields["stack"]
         size = self._size()
@@ -96,11 +107,11 @@ class Stacks:
         return known
 
     def _size(self) -> str:
-        """Size that must be known to unroll the loops around an entry; empty if all counts are known."""
+        """The letter of a size that decides how often the loops around the entry run; empty if all is known."""
         return next((name for count in self.counts for name in sizes_in(count)), "")
 
     def left(self) -> Iterator[Diagnostic]:
-        """Yield findings about values that were pushed and never popped."""
+        """Yield a finding for each stack on which values are left."""
         hint = "each 'push' needs a 'pop', or a 'gather' of all"
         for name, entries in self.lists.items():
             if entries:
@@ -112,7 +123,7 @@ class Stacks:
 
 
 def written_out(call: Call, name: str, size: str) -> UnknownSizeError:
-    """Error: the loops that use a stack must be unrolled, which requires ``size`` to be known."""
+    """The error that loops which use the stack ``name`` must be unrolled, so that ``size`` must be known."""
     message = f"each iteration finds the stack '{name}' as the one before left it"
     hint = "a config, or a variant, that gives the count lets the iterations be written out"
     return UnknownSizeError(size, Diagnostic("structural-size", message, call.span, hint))
@@ -120,7 +131,7 @@ def written_out(call: Call, name: str, size: str) -> UnknownSizeError:
 
 @operator_kind("push", "put a value on a stack", FROM, STACK, saves="nothing")
 def push(call: Call) -> None:
-    """Put the operand on the stack; no result."""
+    """Put the operand on the stack; there is no result."""
     value = call.operand()
     call.moved = ()
     call.sequence = call.stacks.sequence(call, value)
@@ -136,7 +147,7 @@ def push(call: Call) -> None:
     saves="nothing",
 )
 def pop(call: Call) -> None:
-    """Take a value from the stack and pass it on unchanged."""
+    """Take a value from the stack as the result."""
     call.sequence = call.stacks.sequence(call)
     if call.sequence is None:
         stack = call.stacks.of(call)
@@ -152,7 +163,7 @@ def pop(call: Call) -> None:
     saves="nothing",
 )
 def gather(call: Call) -> None:
-    """Empty the stack into one value that depends on all pushed ones."""
+    """Empty the stack; the result depends on all values that were on it."""
     stack = call.stacks.of(call)
     call.values = {**call.values, "from": tuple(value for value, _, _ in stack)}
     call.result(call.values["like"][0].stream, stack[0][0].width)

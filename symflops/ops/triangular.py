@@ -14,7 +14,7 @@ ORDER = Field("order", Form.EXPRESSION, "rows of one matrix: this many rows of t
 
 
 def systems(call: Call) -> Expr:
-    """Number of matrices side by side in a row of the operand, one per head."""
+    """The number of matrices that are side by side in a row of the operand, one per head."""
     a, order = call.operand(), call.number("order")
     count = call.definitions.divide(call.width(a), order)
     if count is None:
@@ -31,10 +31,11 @@ def systems(call: Call) -> Expr:
     Field("right", Form.VALUES, "the right-hand sides", required=True),
 )
 def triangular_solve(call: Call) -> None:
-    """``order * (order - 1) / 2`` multiply-adds for each system and column; the counted product fills the square.
+    """Declare the solution ``x`` of ``A x = b`` for a unit lower triangular ``A``.
 
-    ``x`` of ``A x = b``, row after row: ``x_i = b_i - sum_{j<i} A_ij x_j``. Its backward pass always solves ``A^T db = dx``.
-    ``dA = -db x^T`` is a plain product, of which the entries below the diagonal are used.
+    It needs ``order * (order - 1) / 2`` multiply-adds per matrix and column of ``b``, since ``x_i = b_i - sum_{j<i} A_ij x_j``;
+    executed are ``order * order``. The backward pass always solves ``A^T db = dx``. ``dA = -db x^T`` is a plain product, of
+    which only the entries below the diagonal are used.
     """
     a, b, order = call.operand(), call.operand("right"), call.number("order")
     rows_match(call.fail, a, b, "right")
@@ -58,9 +59,10 @@ def triangular_solve(call: Call) -> None:
     ORDER,
 )
 def triangular_inverse(call: Call) -> None:
-    """``i * i`` executed multiply-adds for row ``i``, of which ``i * (i - 1) / 2`` have non-zero factors.
+    """Declare the inverse ``T`` of a unit lower triangular ``A``, computed row by row.
 
-    ``T`` of ``A T = 1``, row after row: ``T_i = 1_i - sum_{j<i} A_ij T_j``, where row ``T_j`` has ``j`` non-zero entries.
+    ``T_i = 1_i - sum_{j<i} A_ij T_j``. Row ``i`` executes ``i * i`` multiply-adds. As row ``T_j`` has ``j`` non-zero entries,
+    only ``i * (i - 1) / 2`` of them have non-zero factors.
     """
     a, order = call.operand(), call.number("order")
     rows, third = a.stream.rows, Rational(1, 6)

@@ -31,7 +31,7 @@ def read_baseline(node: Node | None, shapes: Shapes) -> BaselineSpec | None:
 
 
 def named(node: Node | None, word: str, shapes: Shapes) -> Formulas:
-    """Read (name, formula) pairs; names are streams or lengths."""
+    """Read a mapping from streams or lengths to formulas, as (name, formula) pairs."""
     pairs = shapes.mapping(node, f"'{word}'")
     return shapes.named(((key, value, f"'{key.text}'") for key, value in pairs), "a length")
 

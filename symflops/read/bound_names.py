@@ -8,7 +8,7 @@ from symflops.ir.spec import Entry, Faulty, Group, OperatorEntry, Repeat
 
 
 def assigned(entries: Sequence[Entry]) -> frozenset[str]:
-    """Names of values that ``entries`` may bind or add to."""
+    """Names that ``entries`` may bind to a value, or to whose value they may add a result."""
     found: set[str] = set()
     for entry in entries:
         if isinstance(entry, Faulty):
@@ -26,7 +26,7 @@ def assigned(entries: Sequence[Entry]) -> frozenset[str]:
 
 
 def named_results(entry: Entry) -> frozenset[str]:
-    """Names that an entry lists under ``to``; names under ``add_to`` are not included."""
+    """Names that an entry gives its results under ``to``; without those under ``add_to``."""
     if isinstance(entry, Faulty):
         return frozenset(entry.names) - {"_"}
     if isinstance(entry, Repeat):

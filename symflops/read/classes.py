@@ -25,9 +25,9 @@ RENAME = "rename"
 
 
 def read_classes(node: Node | None, decided: Sequence[SizeSpec], shapes: Shapes) -> tuple[ClassSpec, ...]:
-    """Read the classes under ``reference``: one, a list, or a mapping from classes to rows.
+    """Read the classes under ``reference``: one, a list, or a mapping from each class to what it sets.
 
-    ``decided`` are the sizes that a row may set.
+    ``decided`` are the sizes without a config field, whose values each class sets.
     """
     if isinstance(node, MappingNode):
         return tuple(_row(key, value, decided, shapes) for key, value in node.entries)
@@ -43,7 +43,7 @@ def _reference(node: Node, shapes: Shapes) -> str:
 
 
 def _row(key: Scalar, node: Node, decided: Sequence[SizeSpec], shapes: Shapes) -> ClassSpec:
-    """Read one class with the sizes that it sets and its renamed path prefixes."""
+    """Read one class, with the values of sizes that it sets and the path prefixes that it renames."""
     values, renamed = [], []
     known = {size.name.text: size for size in decided}
     for field, value in shapes.mapping(node, f"'{key.text}'"):
@@ -68,7 +68,7 @@ def _value(field: Scalar, node: Node, size: SizeSpec, shapes: Shapes) -> Any:
 
 
 def _renaming(old: Scalar, node: Node, shapes: Shapes) -> tuple[str, str]:
-    """Read one renaming as (path prefix in the spec, prefix in the class)."""
+    """Read one line under ``rename`` as (path prefix in the spec, path prefix in the class)."""
     new = shapes.text(node, f"'{RENAME}'")
     for text, span in ((old.text, old.span), (new, node.span)):
         if not PATH.match(text) or text.startswith("/") or (text is old.text and not text):
@@ -93,14 +93,14 @@ def view(spec: Spec, name: str) -> Spec:
 
 
 def _constants(decided: Sequence[SizeSpec], row: ClassSpec) -> tuple[tuple[str, Any], ...]:
-    """(size, value) of all sizes that classes decide, with defaults for those that ``row`` omits."""
+    """List (size, value) of the sizes ``decided`` for the class ``row``, with defaults for omitted ones."""
     given = {letter.text: value for letter, value in row.values}
     letters = [size.name.text for size in decided]
     return tuple((letter, given[letter] if letter in given else value_in(decided, letter, {})) for letter in letters)
 
 
 def view_of_config(spec: Spec, config: Mapping[str, Any] | None) -> Spec:
-    """Specialise the spec to the class that the config names.
+    """Specialise the spec to the class that the config names, or to its first class without a config.
 
     Raises:
         ConfigError: the spec does not describe that class, or a config without a class is of another model type.

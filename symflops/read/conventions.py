@@ -71,7 +71,7 @@ class _Reader:
         )  # fmt: skip
 
     def exception(self, node: Node, given: Mapping[str, Node]) -> Exceptional:
-        """Read an exception for some classes: the page's fields, overridden by the exception's own."""
+        """Read an exception for some classes; fields that it lacks have the page's values, ``given``."""
         own = dict(self.shapes.known(node, words_of(EXCEPTION), "an exception"))
         patterns = self.shapes.sequence(own.pop("classes", None), "'classes'")
         classes = tuple(self.shapes.text(item, "'classes'") for item in patterns)
@@ -93,7 +93,10 @@ class _Reader:
     def by_class(
         self, node: Node | None, key: str, classes: tuple[str, ...], otherwise: str
     ) -> tuple[str, list[tuple[str, str]]]:
-        """Read the word for all ``classes``, or (class, word) pairs with the default ``otherwise``."""
+        """Read a field that has one word (one of the allowed texts), or a mapping from ``classes`` to words.
+
+        Returns (word for all other classes, list of (class, word)). ``otherwise`` is the word for classes without one.
+        """
         if not isinstance(node, MappingNode):
             return (self.one_of(node, key, f"'{key}'") if node is not None else otherwise), []
         given = self.shapes.known(node, classes, f"'{key}'")
@@ -124,7 +127,7 @@ class _Reader:
         return Fraction(above) / int(below or 1)
 
     def backward(self, node: Node | None) -> Backward | None:
-        """Read the backward pass in multiples of the forward work; None if it is derived from the graph."""
+        """Read the backward pass as multiples of the forward pass; None if it is derived, absent or faulty."""
         if node is None or (isinstance(node, Scalar) and node.text == "derived"):
             return None
         if isinstance(node, Scalar):
@@ -148,7 +151,7 @@ class _Reader:
         return found
 
     def known_role(self, text: str, node: Node) -> bool:
-        """Whether ``text`` is a role, or a role in a region (``vision.norm``); reported if not."""
+        """Whether ``text`` is a known role, or a role in a region (``vision.norm``); reports it if not."""
         region, _, role = text.rpartition(".")
         for name in (region, role) if region else (role,):
             if not self.in_vocabulary(name, node):
@@ -181,7 +184,10 @@ class _Reader:
         return Rule(count, forward, per_element, rows, beyond, backward, additions, pairs, weights)
 
     def check(self, key: Scalar, node: Node, rule: Rule, counts: str) -> None:
-        """Report a rule that contradicts itself or does not fit its role."""
+        """Report a rule that contradicts itself or does not fit its role ``key``.
+
+        ``counts`` is what the convention counts: ``work`` or ``parameters``.
+        """
         group = ROLES[key.text.rpartition(".")[2]].group
         per_element, matmul = rule.per_element is not None, rule.count == "as_matmul"
         left_out = rule.count == "no" and rule != Rule("no")

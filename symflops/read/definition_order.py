@@ -33,7 +33,16 @@ def check_defaults(sizes: Sequence[SizeSpec], report: Reporter) -> None:
 def early_size(
     name: str, span: Any, places: Mapping[str, Name], formulas: Mapping[str, Expression], reader: str, rule: str
 ) -> Diagnostic:
-    """Build the finding that ``reader`` reads size ``name`` before its declaration, or in a cycle."""
+    """Make the finding that size ``reader`` reads size ``name`` too early, or that both form a cycle.
+
+    Args:
+        name: The size that is read.
+        span: Where it is read.
+        places: Size -> its name where it is declared.
+        formulas: Size -> the formula of its value.
+        reader: The size whose formula reads it.
+        rule: The rule that is broken, for the hint.
+    """
     also = (Label(places[name].span, f"'{name}' is declared here"),)
     circle = next(waiting(name, reader, formulas), None)
     if circle is None:
@@ -47,7 +56,10 @@ def early_size(
 def waiting(
     name: str, reader: str, formulas: Mapping[str, Expression], seen: frozenset[str] = frozenset()
 ) -> Iterator[list[str]]:
-    """All dependency chains from size ``name`` to size ``reader``; each size reads the next."""
+    """Yield each list of sizes from ``name`` to ``reader`` in which each size reads the next.
+
+    ``formulas`` maps sizes to the formulas of their values; ``seen`` are sizes that the list cannot have again.
+    """
     if name == reader:
         yield [name]
     elif name in formulas and name not in seen:
@@ -62,7 +74,7 @@ def early_value(found: Diagnostic, entry: Entry, known: Mapping[str, Any], ahead
     Args:
         found: The finding.
         entry: The entry that reads the value.
-        known: The values bound before ``entry``.
+        known: Names of the values bound before ``entry``, as keys.
         ahead: The entries that follow ``entry``, then those that follow the entries around it.
     """
     name = found.span.text.strip("'\"") if found.span is not None else ""
@@ -94,7 +106,7 @@ def _listed(found: frozenset[str]) -> str:
 
 
 def reads(entry: Entry) -> frozenset[str]:
-    """Names of all values that an entry reads, including those that its own body binds."""
+    """Names of all values that an entry reads, including those that are bound by entries inside it."""
     match entry:
         case Faulty():
             return frozenset()

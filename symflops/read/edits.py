@@ -28,7 +28,7 @@ class Edits:
         return not isinstance(node, Scalar) and self.source.text[node.extent[0] : node.extent[0] + 1] in ("[", "{")
 
     def remove(self, mapping: Mapping, key: str) -> None:
-        """Delete a key with its value."""
+        """Delete ``key`` and its value from ``mapping``."""
         position = next(place for place, (name, _) in enumerate(mapping.entries) if name.text == key)
         name, value = mapping.entries[position]
         start, end = name.extent[0], self.end(value)
@@ -44,7 +44,10 @@ class Edits:
         return self.replace(line, after, "") if alone else self.replace(start, end, "")
 
     def unwrap(self, item: Mapping, listed: bool) -> None:
-        """Replace an entry ``key: fields`` by its fields; ``listed`` if the surrounding list is in brackets."""
+        """Replace ``item``, a mapping with the one key ``key: fields``, by its fields.
+
+        ``listed``: whether the list around the item is in brackets.
+        """
         ((key, fields),) = item.entries
         first, end = fields.extent[0], self.end(fields)
         if listed or self.is_flow(item):
@@ -60,7 +63,10 @@ class Edits:
         return None
 
     def lines_below(self, start: int, end: int, column: int) -> list[int]:
-        """Offsets of lines after ``start`` indented to ``column``, through ``end`` and comments after it."""
+        """Offsets of the lines after that of ``start`` that are indented by ``column`` or more.
+
+        They go up to ``end``, and on through the comments that follow it with this indent.
+        """
         text, found = self.source.text, []
         line = text.find("\n", start) + 1
         while line:
@@ -74,11 +80,11 @@ class Edits:
         return found
 
     def line(self, place: int) -> int:
-        """The offset at which the line of character ``place`` begins."""
+        """The offset at which the line begins that contains the character at offset ``place``."""
         return self.source.text.rfind("\n", 0, place) + 1
 
     def end(self, node: Node) -> int:
-        """The end offset of a node, without trailing space and comments."""
+        """The offset at which a node ends, without trailing space and comments."""
         inner = children(node)
         return node.extent[1] if self.is_flow(node) or not inner else self.end(inner[-1])
 
@@ -103,7 +109,7 @@ class Edits:
 
 
 def children(node: Node) -> list[Node]:
-    """The items of a list, or the values of a mapping."""
+    """The items of a list, or the values of a mapping; none for a scalar."""
     match node:
         case Sequence():
             return [*node.items]
@@ -113,7 +119,10 @@ def children(node: Node) -> list[Node]:
 
 
 def bare(text: str, inside: bool) -> bool:
-    """Whether YAML reads unquoted ``text`` as itself or a list of texts; ``inside`` brackets or braces."""
+    """Whether YAML reads ``text`` without quotes as the same text, or as a list of texts.
+
+    ``inside``: whether the text is written inside brackets or braces, where a comma ends it.
+    """
     if text in ("", "null", "~") or "\n" in text:
         return False
     try:
@@ -129,11 +138,11 @@ def _is(node: Node, text: str) -> bool:
 
 
 def _is_list(node: Node) -> bool:
-    """Whether a node is a (nested) list of unquoted texts."""
+    """Whether a node is a list of unquoted texts, or of such lists."""
     plain = (_is_list(item) or (isinstance(item, Scalar) and item.plain) for item in children(node))
     return isinstance(node, Sequence) and all(plain)
 
 
 def written(text: str, inside: bool) -> str:
-    """Format a text as YAML, quoted if necessary."""
+    """Format a text as YAML, quoted if necessary; ``inside``: whether brackets or braces surround it."""
     return text if bare(text, inside) else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

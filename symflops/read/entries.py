@@ -20,7 +20,10 @@ BlockText = Callable[[str], Source | None]
 
 
 class Entries:
-    """Reads graphs and caches their blocks, from the spec or from ``library`` (name -> text)."""
+    """Reads the entries of graphs, and the blocks that these call.
+
+    A block comes from the spec, or from ``library``, which finds its text by its name. Each block is read once.
+    """
 
     def __init__(self, report: Reporter, library: BlockText) -> None:
         self.report = report
@@ -37,7 +40,10 @@ class Entries:
         return tuple(entry for entry in entries if entry is not None)
 
     def entry(self, node: Node, source: Source) -> Entry | None:
-        """Read one entry ``path: {op|block|repeat|graph: ...}``; a faulty one keeps the names it would bind."""
+        """Read one entry ``path: {op|block|repeat|graph: ...}``; None if it has no path with fields.
+
+        A faulty entry becomes a :class:`Faulty` with the names that it would bind, so that their readers are not reported.
+        """
         parts = path_and_fields(node)
         if parts is None:
             hint = "write '- path: {op: ...}', or '- {op: ...}' without a path"
@@ -63,7 +69,10 @@ class Entries:
         return found
 
     def of_kind(self, path: Template, key: Scalar, body: MappingNode, graph: tuple[Entry, ...]) -> Entry | None:
-        """Read an entry by its kind (``op``, ``block``, ``repeat``, ``graph``); ``graph`` are inner entries."""
+        """Read an entry of the kind whose key it has: ``op``, ``block``, ``repeat`` or ``graph``.
+
+        ``graph`` are the entries inside it.
+        """
         if body.get("op") is not None:
             return self.operator(path, body, key.span)
         if body.get("block") is not None:
@@ -102,7 +111,10 @@ class Entries:
         return OperatorEntry(path, Name(word, node.span), fields, places, span)
 
     def field(self, field: Field, node: Node | None) -> Any:
-        """Read a field's value in its form; an absent flag is false, any other absent field None."""
+        """Read the value of a field in the form that the field declares.
+
+        The value of an absent field is None, or false if the field is a flag.
+        """
         if node is None:
             return False if field.form is Form.FLAG else None
         what = f"'{field.name}'"
@@ -143,7 +155,7 @@ class Entries:
         return Tie(self.shapes.template(given["to"], "'tie'"), self.shapes.expression(given.get("when"), "'when'"))
 
     def common(self, given: Mapping[str, Node]) -> dict[str, Any]:
-        """Read the fields that a block call shares with operators."""
+        """Read the fields that a block call shares with operators, as field -> value."""
         by_name = {field.name: field for field in COMMON}
         return {name: self.field(by_name[name], node) for name, node in given.items() if name in by_name and name != "op"}
 
@@ -179,7 +191,10 @@ class Entries:
         return arguments
 
     def block(self, name: str, span: Span) -> Block | None:
-        """The block ``name``, cached; None after reporting that it is unknown, faulty or recursive."""
+        """Read the block ``name``, once.
+
+        None if it is unknown, faulty or recursive, which is reported.
+        """
         if name in self.reading:
             self.report.error("recursive-block", f"block '{name}' calls itself", span, " -> ".join([*self.reading, name]))
             return None
@@ -206,7 +221,7 @@ class Entries:
         return self.block_of(name, node, False, source)
 
     def block_of(self, name: str, node: Node, local: bool, source: Source) -> Block:
-        """Read a block's definition; ``local`` if it is part of the spec."""
+        """Read a block's definition; ``local``: whether it stands in the spec, not in a file of its own."""
         given = self.shapes.known(node, words_of(BLOCK if local else (LANGUAGE, *BLOCK)), f"block '{name}'")
         parameters = []
         for key, value in self.shapes.mapping(given.get("params"), "'params'"):
@@ -253,13 +268,17 @@ class Entries:
         )  # fmt: skip
 
     def fields(self, table: tuple[Field, ...], given: Mapping[str, Node]) -> dict[str, Any]:
-        """Read all fields of a table, except forms GRAPH and OTHER, which are parsed elsewhere."""
+        """Read the fields of ``table``, as field -> value.
+
+        Fields that ``given`` lacks have the value of an absent field. Fields with the forms GRAPH and OTHER are left out, since
+        they are read elsewhere.
+        """
         plain = (field for field in table if field.form not in (Form.GRAPH, Form.OTHER))
         return {field.name: self.field(field, given.get(field.name)) for field in plain}
 
 
 def _defined_names(key: Scalar, body: MappingNode) -> Iterator[str]:
-    """Names that a faulty entry would bind, read from its nodes."""
+    """Yield the names that a faulty entry would bind without its fault, as far as its text tells them."""
     to = next((value for name, value in body.entries if name.text == "to" or did_you_mean(name.text, ("to",))), None)
     names = to.items if isinstance(to, Sequence) else (to,)
     found = [name.text for name in names if isinstance(name, Scalar)]

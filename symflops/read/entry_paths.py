@@ -27,7 +27,7 @@ def path_and_fields(item: Node) -> tuple[Scalar, Node] | None:
 
 
 def joined(path: Scalar, fields: Mapping, item: Mapping) -> Mapping:
-    """Build an entry from its path and fields, with the source location of ``item``."""
+    """Make an entry from a path and fields, located in the source where ``item`` is."""
     return fields if path.text == HERE else Mapping(((path, fields),), item.span)
 
 

@@ -27,7 +27,7 @@ MAX_BASES = 8
 
 
 def no_bases(name: str) -> Source | None:
-    """Find no spec: the default for ``bases``."""
+    """Find no spec by any name, and return None: the default for ``bases``."""
     return None
 
 
@@ -76,7 +76,7 @@ class _Merging:
         self.report = report
 
     def document(self, base: Mapping, own: Mapping) -> Mapping:
-        """Merge the document ``own`` into ``base``."""
+        """Merge the document ``own`` into the spec ``base`` that it extends."""
         entries = list(own.entries)
         for key, theirs in base.entries:
             ours = own.get(key.text)
@@ -99,7 +99,7 @@ class _Merging:
         return Mapping(tuple(entries), own.span)
 
     def graph(self, base: Sequence, own: Sequence) -> Sequence:
-        """Apply the edits ``own`` to the entries of ``base``."""
+        """Apply the edits ``own`` of a graph to the graph ``base``: change, remove and insert entries."""
         items = list(base.items)
         for item in own.items:
             parts = path_and_fields(item)
@@ -121,7 +121,10 @@ class _Merging:
         return Sequence(tuple(items), own.span)
 
     def entry(self, base: Node, path: Scalar, body: Node, item: Mapping) -> Node:
-        """Apply one edit to the entry ``base``: replace it if ``body`` has a kind, else merge its fields."""
+        """Apply the edit ``item``, with the given path and fields ``body``, to the entry ``base``.
+
+        An edit with ``op``, ``block`` or ``repeat`` replaces the entry; the fields of any other are merged into it.
+        """
         _, theirs = path_and_fields(base) or (None, base)
         if not isinstance(body, Mapping) or not isinstance(theirs, Mapping):
             return item
@@ -137,7 +140,10 @@ class _Merging:
         return joined(path, Mapping(tuple(entries), body.span), item)
 
     def insert(self, items: list[Node], path: Scalar, body: Mapping, place: str) -> None:
-        """Insert a new entry after or before the entry that it names."""
+        """Insert a new entry with ``path`` and fields ``body`` into ``items``.
+
+        ``place`` is ``after`` or ``before``, the field that names an entry in ``items``.
+        """
         anchor = body.get(place)
         position = self.find(items, anchor, path) if isinstance(anchor, Scalar) else None
         if position is not None:
@@ -145,7 +151,10 @@ class _Merging:
             items.insert(position + (place == "after"), new)
 
     def find(self, items: list[Node], wanted: Scalar, path: Scalar, kind: tuple[str, str] | None = None) -> int | None:
-        """Position of the entry at path ``wanted`` (of ``kind`` if several); None, reported, unless unique."""
+        """Position in ``items`` of the entry at the path ``wanted``; of several, the one of ``kind``.
+
+        None if there is no such entry or more than one, which is reported.
+        """
         found = [position for position, item in enumerate(items) if wanted.text in _paths([item])]
         if len(found) > 1 and kind is not None:
             found = [position for position in found if _kind(items[position]) == kind] or found
@@ -166,7 +175,10 @@ def _paths(items: Iterable[Node]) -> list[str]:
 
 
 def _kind(item: Node) -> tuple[str, str] | None:
-    """(kind, name of the operator or block) of an entry; None for an entry without a kind."""
+    """(kind, operator or block) of an entry; None for an entry without a kind.
+
+    The kind is the key ``op``, ``block`` or ``repeat``; for a repeat the second text is empty.
+    """
     _, body = path_and_fields(item) or (None, None)
     for name in KINDS:
         value = body.get(name) if isinstance(body, Mapping) else None

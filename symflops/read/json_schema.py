@@ -30,7 +30,7 @@ EXPRESSION: Schema = {"type": [*SCALAR["type"], "array"], "items": LISTED}
 
 
 class BlockSignature(NamedTuple):
-    """Name, one line of documentation, and parameters of a block."""
+    """A block as the schema needs it: its name, documentation in one line, and names of its parameters."""
 
     name: str
     doc: str
@@ -38,7 +38,7 @@ class BlockSignature(NamedTuple):
 
 
 def ref(name: str) -> Schema:
-    """A reference to a definition of the same page."""
+    """The schema that refers to the definition ``name`` in the same JSON document."""
     return {"$ref": f"#/definitions/{name}"}
 
 
@@ -55,7 +55,7 @@ def pattern(regex: Any) -> Schema:
 
 
 def mapping(value: Schema, keys: Schema | None = None) -> Schema:
-    """The schema of a mapping from names to ``value``; it may be null."""
+    """The schema of a mapping whose values have the schema ``value``, and its keys ``keys``; or null."""
     return {"type": ["object", "null"], "additionalProperties": value, **({"propertyNames": keys} if keys else {})}
 
 
@@ -98,7 +98,7 @@ def words(texts: Iterable[str]) -> Iterable[Any]:
 
 
 def of_mapping(fields: Iterable[Field], **more: Schema) -> Schema:
-    """The schema of a mapping with known fields; ``more`` overrides the schemas of fields by name."""
+    """The schema of a mapping that has only ``fields``; ``more`` has other schemas for some, by name."""
     fields = tuple(fields)
     return {
         "type": "object",
@@ -156,18 +156,24 @@ def parameters_of(block: BlockSignature) -> Schema:
 
 
 def ref_to(name: str) -> Schema:
-    """A reference in ``allOf``, since draft-07 ignores keywords next to ``$ref``."""
+    """As :func:`ref`, but in ``allOf``, since JSON Schema draft-07 ignores keywords next to ``$ref``."""
     return {"allOf": [ref(name)]}
 
 
 def entry(at_path: Schema, alone: Schema) -> Schema:
-    """The schema of an entry: fields under a path, or fields alone."""
+    """The schema of an entry.
+
+    ``at_path`` applies to a path with fields below it, ``alone`` to fields without a path.
+    """
     said = ({"required": [key], "properties": {key: kind}} for key, kind in (("op", TEXT), ("block", TEXT), ("graph", LIST)))
     return {"type": "object", "minProperties": 1, "if": {"anyOf": list(said)}, "then": alone, "else": at_path}
 
 
 def chosen(kinds: dict[str, Schema], otherwise: Schema | None = None) -> Schema:
-    """The schema of a mapping, chosen by the first key of ``kinds`` that it has."""
+    """The schema of a mapping, chosen by the first key of ``kinds`` that the mapping has.
+
+    A mapping without any of the keys has the schema ``otherwise``; by default it is not valid.
+    """
     schema: Schema = {"type": "object", "required": list(kinds)[-1:]} if otherwise is None else otherwise
     for key, found in reversed(kinds.items()):
         schema = {"if": {"type": "object", "required": [key]}, "then": found, "else": schema}
@@ -175,12 +181,12 @@ def chosen(kinds: dict[str, Schema], otherwise: Schema | None = None) -> Schema:
 
 
 def having(key: str, value: str, then: Schema) -> Schema:
-    """The schema that applies ``then`` to mappings with ``value`` under ``key``."""
+    """The schema ``then`` for mappings with ``value`` under ``key``; any other value is valid."""
     return {"if": {"type": "object", "required": [key], "properties": {key: {"const": value}}}, "then": then}
 
 
 def changes() -> dict[str, Schema]:
-    """The definition ``changes``: graph entries of a spec that extends another."""
+    """The definition ``changes``, by this name: graph entries of a spec that extends another."""
     places = {field.name: of_field(field) for field in tables.PLACES}
     operators = {field for kind in ALL for field in kind.fields} | set(COMMON)
     body: Schema = {"type": "object", "properties": {"graph": ref("changes"), **places}}
@@ -211,7 +217,10 @@ def spec(blocks: Sequence[BlockSignature]) -> Schema:
 
 
 def _spec_properties() -> tuple[Schema, Schema]:
-    """Field schemas of a full spec, and of one that extends another, where null removes a name."""
+    """Schemas of fields: those of a full spec, then those of a spec that extends another.
+
+    In a spec that extends another, null in place of a value removes the name from the other's.
+    """
     sized = {"anyOf": [NAMES, of_mapping(tables.SIZE, key=one_or_more(pattern(CONFIG_KEY)))]}
     parts = ref("axes")
     own = {
@@ -270,7 +279,7 @@ def regime(_: Sequence[BlockSignature]) -> Schema:
 
 
 def convention(_: Sequence[BlockSignature]) -> Schema:
-    """The schema of a convention; keys under ``roles`` are a role, or ``region.role``."""
+    """The schema of a convention; each key under ``roles`` is a role, or a ``region.role``."""
     backward = {"anyOf": [{"const": "derived"}, ref("number"), of_mapping(tables.BACKWARD)]}
     rule = {"anyOf": [{"enum": list(words(tables.RULE[0].words))}, of_mapping(tables.RULE, rows={"enum": list(ROLES)})]}
     regions = "|".join(name for name, role in ROLES.items() if role.group == "region")

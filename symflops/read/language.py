@@ -9,7 +9,7 @@ LANGUAGE = "2"
 
 
 def other_language(node: Node, source: Source) -> Diagnostic | None:
-    """The finding about a document whose ``language`` is missing or unsupported, else None."""
+    """The finding about a document's ``language`` if it is missing or not the current version, else None."""
     given = node.get("language") if isinstance(node, Mapping) else None
     text = given.text if isinstance(given, Scalar) else ""
     if text == LANGUAGE:

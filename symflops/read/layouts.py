@@ -22,8 +22,8 @@ class Scope:
 
     Attributes:
         variables: The batch variables of all streams.
-        letters: Sizes and derived sizes.
-        axes: Axis -> length of the input's own stream.
+        letters: The spec's sizes and derived sizes.
+        axes: Axis -> length, as text, of the stream of the input that has the layout.
     """
 
     variables: frozenset[str]
@@ -44,7 +44,10 @@ def axes_of(stream: StreamSpec | None) -> dict[str, str]:
 
 
 def dimensions(words: Sequence[str], scope: Scope, span: Span, report: Reporter) -> tuple[str, ...]:
-    """Convert a layout's words to lengths: an axis to its length, a repeated length ``r`` to ``1*r``."""
+    """Convert a layout's words, one per dimension, to lengths as texts.
+
+    An axis becomes its length. The second dimension with the length ``r`` becomes ``1*r``.
+    """
     found: list[str] = []
     width = ""
     for word in words:
@@ -63,7 +66,7 @@ def dimensions(words: Sequence[str], scope: Scope, span: Span, report: Reporter)
 
 
 def _length(word: str, scope: Scope, span: Span, report: Reporter) -> str:
-    """The length of a dimension, as text without spaces; unknown names are reported."""
+    """The length that ``word`` stands for, as text without spaces; unknown names are reported."""
     if word in scope.variables or word == ITEMS or "=" in word or word.isdigit():
         return word
     if word in scope.axes:
@@ -77,7 +80,7 @@ def _length(word: str, scope: Scope, span: Span, report: Reporter) -> str:
 
 
 def _unknown(word: str, scope: Scope, span: Span, report: Reporter) -> Iterator[str]:
-    """Names in an expression that are neither in scope nor functions."""
+    """Yield the names in the expression ``word`` that are neither in ``scope`` nor functions."""
     try:
         expression = parse_expression(word, span)
         calls = (node.func for node in ast.walk(expression.tree) if isinstance(node, ast.Call))

@@ -57,14 +57,14 @@ def migrated(source: Source) -> str:
 
 
 def entries(graph: Sequence) -> Iterator[tuple[Mapping, Scalar, Mapping]]:
-    """(entry, path, fields) of each entry of a version 1 graph."""
+    """Yield (entry, path, fields) for each entry of a graph in version 1 of the language."""
     for item in graph.items:
         if isinstance(item, Mapping) and len(item.entries) == 1 and isinstance(item.entries[0][1], Mapping):
             yield item, item.entries[0][0], item.entries[0][1]
 
 
 def operators(node: Node, edits: Edits) -> None:
-    """Rewrite ``view``, ``mul`` and tied weights."""
+    """Rewrite operators that the current version writes otherwise: ``view``, ``mul`` and tied weights."""
     for graph in graphs(node):
         for _, path, fields in entries(graph):
             op = fields.get("op")
@@ -77,7 +77,7 @@ def operators(node: Node, edits: Edits) -> None:
 
 
 def view(fields: Mapping, edits: Edits) -> None:
-    """Rewrite a ``view`` as the operator of its kind."""
+    """Rewrite a ``view`` as the operator for its kind, which stands under ``as``."""
     op, kind = fields.get("op"), fields.get("as")
     word = kind.text if isinstance(kind, Scalar) else "reshape"
     if op is None or word not in VIEWS:
@@ -89,7 +89,7 @@ def view(fields: Mapping, edits: Edits) -> None:
 
 
 def product(path: Scalar, fields: Mapping, edits: Edits) -> None:
-    """Rewrite a ``mul`` as ``act`` if it has one operand, a function ``act``, or an activation's path."""
+    """Rewrite a ``mul`` as ``act`` if it has one operand, a field ``act``, or the path of an activation."""
     op, operands, function = fields.get("op"), fields.get("from"), fields.get("act")
     several = isinstance(operands, Sequence) and len(operands.items) > 1
     if op is None or (several and function is None and not ACTIVATION.fullmatch(path.text)):
@@ -101,7 +101,7 @@ def product(path: Scalar, fields: Mapping, edits: Edits) -> None:
 
 
 def tie(fields: Mapping, edits: Edits) -> None:
-    """Rewrite ``weight`` with the path of another operator's weight as ``tie``."""
+    """Rewrite the field ``weight`` as ``tie`` if it has the path of another operator's weight."""
     value = fields.get("weight")
     if not isinstance(value, Scalar):
         return
@@ -118,7 +118,7 @@ def tie(fields: Mapping, edits: Edits) -> None:
 
 
 def paths(node: Node, edits: Edits) -> None:
-    """Remove the path ``_`` of entries at the surrounding path."""
+    """Remove the path ``_`` of entries; without it, too, they are at the path around them."""
     for graph in graphs(node):
         for item, key, fields in entries(graph):
             if key.text == HERE and any(fields.get(kind) is not None for kind in ENTRY):
@@ -126,7 +126,7 @@ def paths(node: Node, edits: Edits) -> None:
 
 
 def version(node: Node, edits: Edits) -> None:
-    """Insert ``language`` before the first field, or update it."""
+    """Set ``language`` to the current version; without the field, insert it before the first field."""
     assert isinstance(node, Mapping)
     given, start = node.get("language"), node.extent[0]
     if given is not None:

@@ -13,7 +13,7 @@ from symflops.support.findings import Diagnostic, SpecError, did_you_mean
 
 
 def view_of_regime(spec: Spec, regime: Regime) -> Spec:
-    """Specialise the spec to the parts that ``regime`` runs; sizes of all other parts become 0.
+    """Specialise the spec to the parts that ``regime`` runs: the sizes of other parts become 0.
 
     Raises:
         SpecError: the regime names a part that the spec does not have.

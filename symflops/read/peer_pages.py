@@ -22,10 +22,14 @@ LENGTHS = ("from", "entry", "empty", "padded")
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Mapping from a record to the lengths of one stream.
+    """How to find the lengths of one stream in a record.
 
-    ``source`` (``from`` on the page) is the record's list, ``entry`` maps one entry to its length, ``empty`` replaces an empty
-    list, ``padded`` are the lengths with padding.
+    Attributes:
+        stream: The stream.
+        source: The list in the record (``from`` on the page).
+        entry: The length that an item of the list stands for; by default the item itself.
+        empty: What replaces an empty list.
+        padded: The lengths with padding.
     """
 
     stream: str
@@ -37,13 +41,24 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class PeerCase:
-    """Mapping for records of one kind.
+    """How to derive the figures of some records of a framework.
 
-    ``when`` selects the records. ``rename``, ``drop`` and ``put`` (``set`` on the page) convert the framework's config to ours.
-    ``changes`` (``regime_with``) override fields of the regime. ``named`` (``class`` on the page) is the class that the
-    framework assumes, which may have rules of its own. ``figure`` is ``'total'``, ``'forward'`` or an expression over
-    ``forward`` and ``backward``; a record with several figures maps counts under ``figures`` and other values under
-    ``tells``. ``because`` explains a known difference.
+    Attributes:
+        when: Condition on a record that selects the case.
+        spec: The spec of the model.
+        convention: The convention by which the framework counts.
+        named: The class that the framework assumes (``class`` on the page); the convention may have an exception for it.
+        regime: The regime.
+        changes: (field, value) that the regime has instead (``regime_with`` on the page).
+        figure: The figure: ``'total'``, ``'forward'``, or an expression over ``forward`` and ``backward``.
+        times: A number by which the figure is multiplied.
+        rename: (field of the framework's config, field of ours).
+        drop: Fields of the framework's config that ours lacks.
+        put: (field, value) to set in our config (``set`` on the page).
+        batch: The lengths of each stream.
+        figures: (name, expression over modules) for records with several figures.
+        tells: (name, expression over the record) for values of a record that are not counts of work.
+        because: Why the framework differs, if it is known to.
     """
 
     when: Expression | None
@@ -65,9 +80,9 @@ class PeerCase:
 
 @dataclass(frozen=True, slots=True)
 class PeerPage:
-    """Mapping for the records of one system; ``same_as`` names another system whose cases it shares.
+    """How to derive the figures of one system, a framework; ``same_as`` is a system with the same cases.
 
-    ``models`` maps a record's ``model`` to the config fields that the framework knows by that name and the record omits.
+    ``models`` maps the name of a model to config fields that records with this name lack, since the framework knows them.
     """
 
     system: str
@@ -102,7 +117,10 @@ def read_peers(source: Source) -> PeerPage:
 
 
 def _case(given: Mapping[str, Node], shapes: Shapes, common: Node | None) -> PeerCase:
-    """Read one case; ``given`` includes the page's defaults, and ``set`` is merged into the page's."""
+    """Read one case.
+
+    ``given`` has the fields of the case, and for others the page's. ``common`` is the page's ``set``, to which the case adds.
+    """
     expression = {key: shapes.expression(given.get(key), f"'{key}'") for key in ("when", "times", "figure", "class")}
     figures = _expressions(given.get("figures"), "'figures'", shapes)
     put = dict(entry for node in (common, given.get("set")) for entry in _expressions(node, "'set'", shapes))

@@ -22,7 +22,10 @@ def unquoted(text: str) -> str:
 
 
 def graphs(node: Node) -> Iterator[Sequence]:
-    """All graphs of a document: of its blocks, its own, and of entries inside; outer ones first."""
+    """Yield all graphs of a document: those of its blocks, its own, and those inside their entries.
+
+    A graph comes before the graphs inside its entries.
+    """
     if not isinstance(node, Mapping):
         return
     graph, blocks = node.get("graph"), node.get("blocks")
@@ -54,7 +57,10 @@ def quotes(node: Node, edits: Edits) -> None:
 
 
 def _fields(fields: Node, edits: Edits, inside: bool) -> None:
-    """Remove needless quotes in an entry's fields, except in its inner graph and prose."""
+    """Remove needless quotes in an entry's fields, except in its graph and in documentation.
+
+    ``inside``: whether brackets or braces surround the fields.
+    """
     for key, value in fields.entries if isinstance(fields, Mapping) else ():
         if key.text in ("stream", "axes"):
             _lengths(value, edits, inside or edits.is_flow(fields))
@@ -63,7 +69,10 @@ def _fields(fields: Node, edits: Edits, inside: bool) -> None:
 
 
 def _lengths(node: Node | None, edits: Edits, inside: bool) -> None:
-    """Remove needless quotes of lengths; names of streams and axes keep theirs."""
+    """Remove needless quotes of lengths, but not those of names of streams and axes.
+
+    ``inside``: whether brackets or braces surround ``node``.
+    """
     if isinstance(node, Mapping):
         for _, value in node.entries:
             (_unquote if isinstance(value, Scalar) else _lengths)(value, edits, inside or edits.is_flow(node))

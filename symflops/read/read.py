@@ -49,7 +49,13 @@ def read(source: Source, library: BlockText, bases: BlockText = no_bases) -> Spe
 
 
 class Reading(NamedTuple):
-    """A possibly incomplete spec, the findings, and whether its header is valid enough to build the graph."""
+    """The result of :func:`read_through`.
+
+    Attributes:
+        spec: The spec, without what could not be read.
+        report: The findings.
+        buildable: Whether what stands outside the graph is valid enough to build the graph.
+    """
 
     spec: Spec
     report: Reporter
@@ -181,7 +187,7 @@ class _Document:
         return text
 
     def kind(self, node: Node | None, default: Node | None) -> str:
-        """The type of a size: as written, else inferred from its default."""
+        """The type of a size: the word ``node``, or if absent, the type of its default."""
         if node is not None:
             word = self.shapes.text(node, "'type'")
             if word not in TYPES:
@@ -201,7 +207,10 @@ class _Document:
         return "rational" if text.count(".") == 1 and text.replace(".", "").isdigit() else "number"
 
     def items(self, node: Node | None, default: Node | None) -> str:
-        """The item type of a list: as written, else inferred from the default's items; empty for any."""
+        """The type of a list's items: the word ``node``, or if absent, the type of the default's items.
+
+        Empty if items can have any type.
+        """
         if isinstance(node, Scalar) and node.text in ITEMS:
             return ITEMS[node.text]
         text = default.text.strip() if isinstance(default, Scalar) else ""

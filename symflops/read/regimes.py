@@ -48,7 +48,10 @@ class _Reader:
         self.written = 0
 
     def bounded(self, node: Node | None, what: str, most: int, before: int = 0) -> tuple[Node, ...]:
-        """The items of a list, at most ``most`` including ``before`` items of other lists; reports an excess."""
+        """Read a list of at most ``most`` items, to which ``before`` items of other lists count, too.
+
+        Further items are reported and dropped.
+        """
         items = self.shapes.sequence(node, what)
         if before + len(items) > most:
             message = f"a regime has at most {most:,} {what}, not {before + len(items):,}"

@@ -18,13 +18,13 @@ DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def reproduced_by(name: str) -> Reproduced | None:
-    """The framework version that a shipped convention reproduces; None if not shipped or unnamed."""
+    """The framework version that a shipped convention reproduces; None if it names none or is not shipped."""
     node = read_yaml(page("conventions", name)) if name in pages("conventions") else None
     return reproduced(node.get(FIELD) if isinstance(node, Mapping) else None, Reporter())
 
 
 def reproduced(node: Node | None, report: Reporter) -> Reproduced | None:
-    """Read the field ``reproduces``; reports missing fields and an invalid date."""
+    """Read ``reproduces``, None if absent; reports fields that it lacks, and an invalid date."""
     if node is None:
         return None
     shapes = Shapes(report)

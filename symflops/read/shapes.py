@@ -17,9 +17,9 @@ MOST_AXES = 16
 
 
 class Shapes:
-    """Reads pieces of a document and reports those with the wrong shape.
+    """Reads nodes of a document as mappings, lists, texts or names; reports nodes of another shape.
 
-    ``what`` names the piece in messages. An absent node (None) reads as the empty value of its kind.
+    ``what`` is what messages call the node. An absent node (None) is read as an empty mapping, list or text.
     """
 
     def __init__(self, report: Reporter) -> None:
@@ -36,7 +36,7 @@ class Shapes:
         return ()
 
     def sequence(self, node: Node | None, what: str) -> tuple[Node, ...]:
-        """The items of a list; a single item is a list of one."""
+        """The items of a list; a text that is not in a list counts as its only item."""
         if isinstance(node, Sequence):
             return node.items
         if node is None or (isinstance(node, Scalar) and node.text == ""):
@@ -76,7 +76,10 @@ class Shapes:
         return found
 
     def joined(self, entries: tuple[tuple[Scalar, Node], ...]) -> Iterator[tuple[Scalar, Node]]:
-        """The entries of a mapping; unquoted texts split by a comma in parentheses are reported and rejoined."""
+        """Yield the entries of a mapping, and rejoin unquoted texts such as ``f(a, b)`` in braces.
+
+        YAML splits them at the comma. Each is reported.
+        """
         rest = list(entries)
         while rest:
             key, value = rest.pop(0)
@@ -102,7 +105,7 @@ class Shapes:
         return words[0]
 
     def flag(self, node: Node | None, otherwise: bool = False) -> bool:
-        """Read true or false; ``otherwise`` for an absent node."""
+        """Read true or false; the value of an absent node is ``otherwise``."""
         if node is None:
             return otherwise
         if not isinstance(node, Scalar) or node.text not in ("true", "false"):
@@ -152,7 +155,10 @@ class Shapes:
         return self.parse(node.text, inside)
 
     def listed(self, node: Sequence, what: str) -> tuple[str, Span]:
-        """Bracketed text and span of a list of expressions: source text if on one line, else joined items."""
+        """The text of a list of expressions in brackets, and its span.
+
+        The text is as in the source if it stands on one line; else the items are joined.
+        """
         start, end = node.extent
         text = node.span.source.text[start:end]
         if "\n" not in text and text.startswith("[") and all(isinstance(item, Scalar) and item.plain for item in node.items):
@@ -199,7 +205,7 @@ class Shapes:
         return Template(tuple(pieces), text, span)
 
     def path(self, text: str, what: str, span: Span) -> None:
-        """Report text with characters that are not allowed in a path."""
+        """Report ``text`` if it has characters that are not allowed in a path."""
         if not PATH.match(text):
             hint = "letters, digits, '_', '.', '-', and expressions in braces"
             self.report.error("bad-path", f"{text!r} cannot stand in {what}", span, hint)
@@ -220,13 +226,16 @@ class Shapes:
         return PartSpec(self.named(axes, "an axis"))
 
     def few(self, items: TypingSequence[N]) -> TypingSequence[N]:
-        """The first ``MOST_AXES`` axes or parts of a stream; reports an excess."""
+        """The first ``MOST_AXES`` of the axes or parts of a stream; reports if there are more."""
         if len(items) > MOST_AXES:
             hint = "the length of an axis may be a product"
             self.report.error("bad-shape", f"a stream has at most {MOST_AXES} axes or parts", items[MOST_AXES].span, hint)
         return items[:MOST_AXES]
 
     def named(self, pairs: Iterable[tuple[Node, Node, str]], kind: str) -> tuple[tuple[Name, Expression], ...]:
-        """Read (key, value, ``what``) triples into (name, expression); drops faulty ones, which are reported."""
+        """Read (key, value, what messages call the value) into (name, expression).
+
+        ``kind`` is what messages call the key. Faulty pairs are reported and dropped.
+        """
         found = ((self.name(key, kind), self.expression(value, what)) for key, value, what in pairs)
         return tuple((name, expression) for name, expression in found if name and expression)

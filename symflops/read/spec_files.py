@@ -25,14 +25,23 @@ class NotFoundError(SymflopsError):
 
 
 def shipped(folder: str) -> Path:
-    """The folder ``specs`` or ``generated``, as installed or in the checkout that contains the package."""
+    """The path of the shipped ``folder``: ``specs`` or ``generated``.
+
+    It is inside the installed package, or beside the package in a checkout.
+    """
     inside = PACKAGE / folder
     return inside if (inside / "catalog.json").exists() or (inside / "blocks").exists() else PACKAGE.parent / folder
 
 
 @dataclass(frozen=True, slots=True)
 class SpecFile:
-    """A spec on disk: root of its library and path; ``label`` is its name in messages and headers."""
+    """A spec on disk.
+
+    Attributes:
+        root: The folder of its library, which also has the folder ``blocks``.
+        path: The file.
+        label: What messages and the headers of generated files call it.
+    """
 
     root: Path
     path: Path
@@ -45,26 +54,32 @@ class SpecFile:
 
     @property
     def group(self) -> str:
-        """The folder of the spec under the root; empty for a file elsewhere."""
+        """The name of the spec's folder in the root; empty for a file directly in the root or elsewhere."""
         return self.path.parent.name if self.path.is_relative_to(self.root) and self.path.parent != self.root else ""
 
     def named_by(self, references: Iterable[str]) -> list[str]:
-        """Classes that a config may name: ``references`` without those in files next to a shipped spec."""
+        """Those of the classes ``references`` that a config may name.
+
+        For a shipped spec, classes in a file beside the spec (``module:Class``) are left out.
+        """
         twin = self.twin()
         own = twin is None or read_bytes(twin.path) != read_bytes(self.path)
         return [reference for reference in references if own or ":" not in reference]
 
     def twin(self) -> SpecFile | None:
-        """The shipped spec of the same group and name, or None; a shipped spec is its own twin."""
+        """The shipped spec with the same folder name and file name; None if there is none.
+
+        For a shipped spec this is the spec itself.
+        """
         root = shipped("specs").resolve()
         found = SpecFile(root, root / self.group / self.path.name, self.label)
         return found if self.group and there(found.path) else None
 
     def is_copy(self, sources: Mapping[str, str], changed: Callable[[str], bool]) -> bool:
-        """Whether this copies a shipped spec: equal text, bases, blocks and data files, as in a clone.
+        """Whether this is a copy of a shipped spec: with equal text, bases, blocks and data files.
 
-        ``sources`` are digests of the text and the bases; ``changed`` returns whether a text calls blocks that differ from the
-        shipped ones.
+        ``sources`` maps the labels of the text and of its bases to digests. ``changed`` returns whether a text calls blocks
+        that differ from the shipped ones.
         """
         twin = self.twin()
         if twin is None or twin == self or not twin.has(sources) or twin.facts() != self.facts():
@@ -133,7 +148,10 @@ class SpecFile:
         return sorted(found | beside - {self.name})
 
     def has(self, sources: Mapping[str, str]) -> bool:
-        """Whether the spec, its blocks and its bases still match ``sources``, a map from labels to digests."""
+        """Whether texts on disk have the digests in ``sources``, and the spec's own text is among them.
+
+        ``sources`` maps labels of the spec, of its blocks and of its bases to digests.
+        """
         for label, known in sources.items():
             try:
                 source = self.labelled(label)
@@ -144,7 +162,7 @@ class SpecFile:
         return self.label in sources
 
     def labelled(self, label: str) -> Source | None:
-        """The text of the spec, of a block or of a base, by its label; None if unknown."""
+        """The text of the spec, or of a block or base that it uses, by the label of the text; None if unknown."""
         if label == self.label:
             return self.source()
         path = Path(label)
@@ -152,7 +170,7 @@ class SpecFile:
 
 
 def there(path: Path) -> bool:
-    """Whether the file exists; invalid or too long names count as missing."""
+    """Whether there is a file at ``path``; none has an invalid or too long name."""
     try:
         return path.is_file()
     except OSError:
@@ -176,7 +194,10 @@ def roots() -> list[Path]:
 
 
 def changed_blocks(root: Path) -> Callable[[str], bool]:
-    """Predicate: whether a text names a block that differs, itself or in its calls, from the shipped one."""
+    """Make a function that returns whether a text names a changed block of the library at ``root``.
+
+    A block is changed if its text differs from the shipped block, or if it calls a changed block.
+    """
     texts = {path.stem: read_text(path, MOST_SPEC) for path in (root / "blocks").glob("*.yaml") if there(path)}
     library = shipped("specs").resolve() / "blocks"
     twins = {name: library / f"{name}.yaml" for name in texts}
@@ -196,7 +217,10 @@ ASSUMED = "assumed"  # structures that frameworks assume for models: derived on 
 
 
 def specs_in(root: Path, folders: str = "*", name: str = "*") -> Iterator[SpecFile]:
-    """All specs of a library, sorted by path; the group ``assumed`` only if ``folders`` names it."""
+    """Yield the specs of a library, sorted by path.
+
+    ``folders`` and ``name`` are patterns. The folder ``assumed`` is left out unless ``folders`` is its name.
+    """
     for path in sorted(root.glob(f"{folders}/{name}.yaml")):
         if path.parent.name not in ("blocks", ASSUMED if folders == "*" else "") and "." not in path.stem and there(path):
             yield SpecFile(root, path, f"specs/{path.parent.name}/{path.name}")
@@ -259,7 +283,7 @@ def page(kind: str, name: str | Path) -> Source:
 
 
 def pages(kind: str) -> list[str]:
-    """Sorted names of the shipped regimes or conventions."""
+    """Sorted names of the shipped pages of ``kind``: ``regimes`` or ``conventions``."""
     return sorted(path.stem for path in (PACKAGE / kind).glob("*.yaml"))
 
 

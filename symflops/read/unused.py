@@ -16,7 +16,7 @@ SILENT = ("push",)  # operators without a result
 
 
 def unused(spec: Spec) -> list[Diagnostic]:
-    """A warning for each value and size that the spec's own file defines and nothing reads."""
+    """List a warning for each value and size that the spec's own file defines and nothing reads."""
     found = [*_values(spec.graph, {name.text for name in spec.outputs})]
     for block in {id(block): block for block in _blocks(spec.graph)}.values():
         found += _values(block.body, {name.text for name in block.outputs})
@@ -35,7 +35,7 @@ def _blocks(entries: Iterable[Entry]) -> Iterator[Block]:
 
 
 def _values(entries: tuple[Entry, ...], outputs: set[str]) -> Iterator[Diagnostic]:
-    """Warnings about names that one scope defines and never reads."""
+    """Yield a warning for each name that ``entries`` bind and neither they nor ``outputs`` read."""
     in_expressions = {name for expression in expressions(entries) for name, _ in names(expression)}  # as in 'width(v)'
     read = outputs.union(*map(reads, entries), in_expressions)
     for name, span, unnamed in _definitions(entries):
@@ -48,7 +48,10 @@ def _values(entries: tuple[Entry, ...], outputs: set[str]) -> Iterator[Diagnosti
 
 
 def _definitions(entries: Iterable[Entry]) -> Iterator[tuple[str, Span, bool]]:
-    """(name, span, False) for each name under ``to``, (path, span, True) for operators without ``to``."""
+    """Yield (name, span, whether the name is a path) for each result of ``entries``.
+
+    The name is the one under ``to``, or for an operator without ``to`` its path.
+    """
     for entry in entries:
         if isinstance(entry, OperatorEntry):
             to, more = entry.fields.get("to") or (), entry.fields.get("add_to")
@@ -74,7 +77,7 @@ def _sizes(spec: Spec) -> Iterator[Diagnostic]:
 
 
 def headers(spec: Spec) -> Iterator[Expression]:
-    """All expressions of a spec outside its graph."""
+    """Yield all expressions of a spec outside its graph."""
     yield from (formula for size in spec.sizes for formula in (size.default, size.null) if formula is not None)
     yield from (expression for _, expression in (*spec.derived, *spec.requires, *spec.expected))
     for stream in spec.streams:
@@ -84,7 +87,7 @@ def headers(spec: Spec) -> Iterator[Expression]:
 
 
 def expressions(entries: Iterable[Entry]) -> Iterator[Expression]:
-    """All expressions in ``entries`` and in the blocks that they call."""
+    """Yield all expressions in ``entries`` and in the blocks that they call."""
     for entry in entries:
         if isinstance(entry, OperatorEntry):
             yield from _inside((entry.path, *entry.fields.values()))

@@ -49,7 +49,7 @@ def read_variants(node: Node | None, sizes: Sequence[SizeSpec], shapes: Shapes) 
 
 
 def read_size(key: Scalar, node: Node, sizes: Sequence[SizeSpec], shapes: Shapes) -> tuple[Name, Any] | None:
-    """Read a variant's field as (size, value); None after reporting an unknown field."""
+    """Read a config field that a variant sets, as (size, value); reports it and returns None if unknown."""
     size = next((size for size in sizes if key.text in size.keys), None)
     if size is None:
         fields = [field for known_size in sizes for field in known_size.keys]
@@ -73,7 +73,7 @@ def read_size(key: Scalar, node: Node, sizes: Sequence[SizeSpec], shapes: Shapes
 
 
 def compare(variants: Sequence[VariantSpec], sizes: Sequence[SizeSpec], shapes: Shapes) -> None:
-    """Report variants whose sizes equal the defaults or another variant."""
+    """Report variants whose sizes have the same values as the defaults or as an earlier variant."""
     letters = sorted({name.text for variant in variants for name, _ in variant.sizes})
     seen = {values_of(letters, sizes, {}): "the defaults"}
     for variant in variants:
@@ -85,7 +85,7 @@ def compare(variants: Sequence[VariantSpec], sizes: Sequence[SizeSpec], shapes: 
 
 
 def values_of(letters: Sequence[str], sizes: Sequence[SizeSpec], config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Values of sizes ``letters`` in a config, as texts; empty if a default needs missing fields."""
+    """Values of the sizes ``letters`` in a config, as texts; one is empty if it needs a missing field."""
     found = []
     for letter in letters:
         try:
@@ -96,12 +96,12 @@ def values_of(letters: Sequence[str], sizes: Sequence[SizeSpec], config: Mapping
 
 
 def config_of(variant: VariantSpec, sizes: Sequence[SizeSpec]) -> dict[str, Any]:
-    """The config fields that a variant sets, as a nested dict."""
+    """Make the config of a variant: its fields, nested as in a config file."""
     return config_with(sizes, {name.text: value for name, value in variant.sizes})
 
 
 def config_with(sizes: Sequence[SizeSpec], values: Mapping[str, Any], more: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
-    """Build a config from ``values`` of sizes by letter and ``more`` top-level fields."""
+    """Make a config; ``values`` maps sizes to their values, ``more`` has further fields at the top."""
     keys = {size.name.text: size.keys[0] for size in sizes}
     config: dict[str, Any] = dict(more)
     for letter, value in values.items():
@@ -110,14 +110,20 @@ def config_with(sizes: Sequence[SizeSpec], values: Mapping[str, Any], more: Mapp
 
 
 def structure_name(spec: Spec, fixed: Sequence[tuple[str, object]]) -> str:
-    """The name of the structure with sizes ``fixed``: ``DEFAULT``, a variant's name, else ``DERIVED``."""
+    """The name of the structure that depends on the sizes ``fixed``, as (size, value).
+
+    It is ``DEFAULT`` if they have the values of the defaults, or the name of a variant with these values, else ``DERIVED``.
+    """
     named = {DEFAULT: {}, **{variant.name.text: config_of(variant, spec.sizes) for variant in spec.variants}}
     letters, values = [letter for letter, _ in fixed], tuple(repr(value) for _, value in fixed)
     return next((name for name, config in named.items() if values_of(letters, spec.sizes, config) == values), DERIVED)
 
 
 def fixed_by(variant: VariantSpec, sizes: Sequence[SizeSpec]) -> dict[str, Any]:
-    """Settings that a variant fixes before building; numbers are fixed later if the structure needs them."""
+    """Map the sizes that a variant fixes before the graph is built to their values.
+
+    Numbers are left out: they are fixed later if the structure depends on them.
+    """
     counted = {size.name.text for size in sizes if size.kind in COUNTED and not size.optional}
     return {name.text: value for name, value in variant.sizes if name.text not in counted}
 
@@ -131,7 +137,7 @@ def needless_sizes(variant: VariantSpec, fixed: Sequence[tuple[str, object]]) ->
 
 
 def read_for(sizes: Sequence[SizeSpec], wanted: str) -> set[str]:
-    """``wanted`` and the letters of all sizes that its default reads, directly or indirectly."""
+    """The size ``wanted``, and all sizes that its default reads, directly or through other defaults."""
     found = {wanted}
     for size in reversed(sizes):
         if size.name.text in found:
@@ -142,7 +148,7 @@ def read_for(sizes: Sequence[SizeSpec], wanted: str) -> set[str]:
 def value_in(sizes: Sequence[SizeSpec], wanted: str, config: Mapping[str, Any], reading: Mapping[str, Any] = NOTHING) -> Any:
     """The value of the size ``wanted`` in a config, else its default, which may depend on earlier sizes.
 
-    ``reading`` holds facts about how the class reads the config.
+    ``reading`` has facts about how the class reads the config, as in the file beside the spec.
 
     Raises:
         ConfigError: the config holds a value of another type.

@@ -61,7 +61,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """(key, value) pairs in source order; keys are unique."""
+    """A mapping, as (key, value) pairs in source order; keys are unique."""
 
     entries: tuple[tuple[Scalar, Node], ...]
     span: Span
@@ -189,7 +189,7 @@ def _tabs(source: Source) -> list[Span]:
 
 
 class _Reader:
-    """Builds nodes from events with an explicit stack: ``MAX_DEPTH`` limits the depth, not recursion."""
+    """Makes nodes from a parser's events. It does not recurse, so only ``MAX_DEPTH`` limits the depth."""
 
     def __init__(self, source: Source, report: Reporter) -> None:
         self.source = source

@@ -10,7 +10,7 @@ PAGE = Path(__file__).with_name("codes.md")
 
 @lru_cache(maxsize=1)
 def kinds() -> dict[str, str]:
-    """Code of a finding -> its meaning, on one line."""
+    """Code of each kind of finding -> its explanation in the documentation, on one line."""
     _, *sections = PAGE.read_text("utf-8").split("\n## ")
     parts = (section.partition("\n") for section in sections)
     return {code.strip(): " ".join(text.split()) for code, _, text in parts}

@@ -20,7 +20,7 @@ def digest(text: str | bytes) -> str:
 
 @cache
 def package_digest() -> str:
-    """Digest of the package's code, templates and data, without specs and generated modules."""
+    """Digest of the code, templates and data of symflops, without specs and generated modules."""
     total = hashlib.sha256()
     for pattern in DATA:
         for path in sorted(PACKAGE.rglob(pattern)):
@@ -31,7 +31,7 @@ def package_digest() -> str:
 
 @cache
 def sympy_release() -> str:
-    """The content of sympy's ``release.py``, read without importing sympy; empty if not installed."""
+    """The text of the file ``release.py`` of the installed sympy, or empty; sympy is not imported."""
     found = find_spec("sympy")
     path = Path(found.origin).with_name("release.py") if found and found.origin else None
     return read_text(path) if path and path.is_file() else ""

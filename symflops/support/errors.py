@@ -8,7 +8,10 @@ if TYPE_CHECKING:
 
 
 class SymflopsError(Exception):
-    """A request that cannot be carried out: a message for the user, and the command's ``exit_code``."""
+    """A request that cannot be carried out; the text is for the user.
+
+    ``exit_code`` is the exit status of a command that ends with this error.
+    """
 
     exit_code = 2
 
@@ -35,7 +38,7 @@ def shown(text: str, most: int = LONGEST_LINE) -> str:
 
 
 def cut(line: str, most: int) -> str:
-    """Shorten a line to about ``most`` characters; a note in the middle counts the characters removed."""
+    """Shorten a line of more than ``most`` characters: ``... (N characters) ...`` replaces its middle."""
     if len(line) <= most:
         return line
     ending = most // 3
@@ -59,7 +62,7 @@ LONGEST, MOST_KNOWN = 200, 1_000
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """A hint that names up to three of ``known`` close to ``name``, or ``otherwise``."""
+    """The hint ``did you mean ...?`` with up to three ``known`` names like ``name``; else ``otherwise``."""
     length = len(name)
     alike = {one for one in known if 2 * min(length, len(one)) >= 0.6 * (length + len(one))} if length <= LONGEST else ()
     likely = sorted(alike, key=lambda one: (-_shared(name, one) - _shared(name[::-1], one[::-1]), one))
@@ -68,12 +71,15 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
 
 
 def close_to(name: str, known: Sequence[str], most: int, cutoff: float) -> list[str]:
-    """Up to ``most`` of ``known`` with :mod:`difflib` similarity to ``name`` >= ``cutoff``, nearest first."""
+    """Up to ``most`` of ``known`` that resemble ``name``, the most similar first.
+
+    ``cutoff`` is the least similarity, as :func:`difflib.get_close_matches` defines it.
+    """
     import difflib
 
     return difflib.get_close_matches(name, known, n=most, cutoff=cutoff) if len(name) <= LONGEST else []
 
 
 def _shared(one: str, other: str) -> int:
-    """Length of the common prefix of two names."""
+    """Number of characters that two names have in common at their beginnings."""
     return next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

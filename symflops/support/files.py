@@ -14,15 +14,15 @@ LOCK = ".lock"
 
 
 def holds(path: Path, data: bytes) -> bool:
-    """Whether the file exists with exactly this content; the size is compared first."""
+    """Whether ``path`` is a file whose content is exactly ``data``."""
     return path.is_file() and path.stat().st_size == len(data) and read_bytes(path, len(data)) == data
 
 
 def write(path: Path, text: str | bytes) -> bool:
-    """Write ``text`` to ``path`` atomically, unless the file already has this content.
+    """Write ``text`` to ``path``, unless the file already has this content; readers never see half of it.
 
     Returns:
-        Whether the file was written.
+        True if the file was written, False if it already had this content.
 
     Raises:
         OSError: the folder cannot be written, or the disk is full; the error names ``path``.
@@ -55,7 +55,7 @@ def replace(path: Path, data: bytes) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Context manager: an exclusive lock on ``folder`` across processes, released when the process ends.
+    """Context manager that waits for an exclusive lock on ``folder`` between processes, and holds it.
 
     Raises:
         OSError: the folder cannot be written.

@@ -21,7 +21,13 @@ Paint = Callable[[str, str], str]  # a part (``head``, ``bold`` or ``frame``) an
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text written by a user, and its name in messages."""
+    """A text written by a user.
+
+    Attributes:
+        path: Its name in messages.
+        text: The text.
+        file: The file that it is from; empty if ``path`` is that, or if it is from no file.
+    """
 
     path: str
     text: str = field(repr=False)
@@ -29,7 +35,7 @@ class Source:
 
     @property
     def shown(self) -> str:
-        """A path that can be opened from the working directory: ``path``, else that of ``file``."""
+        """The name to print: ``path`` if it exists or there is no ``file``, else the path of ``file``."""
         from pathlib import Path
 
         if not self.file or Path(self.path).exists():
@@ -38,14 +44,14 @@ class Source:
         return str(file.relative_to(here) if file.is_relative_to(here) else file)
 
     def line(self, number: int) -> str:
-        """The text of line ``number`` (from 1), empty past the end."""
+        """The text of line ``number``, counted from 1; empty after the last line."""
         lines = self.text.split("\n")
         return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Columns ``column`` up to but not including ``end`` of one line; both count from 1."""
+    """A place in a source: one line, from ``column`` up to but not including ``end``; all count from 1."""
 
     source: Source
     line: int
@@ -54,18 +60,18 @@ class Span:
 
     @property
     def text(self) -> str:
-        """The text at this place."""
+        """The text of the source at this place."""
         return self.source.line(self.line)[self.column - 1 : self.end - 1]
 
     def part(self, start: int, end: int) -> Span:
-        """The columns from ``start`` to ``end``, counted from 0 at this span's beginning."""
+        """The place of characters ``start`` up to but not including ``end`` of this one, counted from 0."""
         begin = self.column + max(0, start)
         return Span(self.source, self.line, begin, max(begin + 1, min(self.column + end, self.end)))
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A secondary place of a finding, with a text about it."""
+    """A place of a finding with a short text to print below it."""
 
     span: Span
     text: str
@@ -75,9 +81,15 @@ class Label:
 class Diagnostic:
     """One finding: an error or a warning about a place in a file.
 
-    ``code`` names its kind (:mod:`symflops.support.codes` has the meanings). ``message`` states the fact; ``hint`` alone
-    proposes a fix. ``label`` is the text at ``span``, ``also`` are other places that explain it (the other side of a
-    mismatch), ``note`` is a fact without a place.
+    Attributes:
+        code: Its kind, as :mod:`symflops.support.codes` explains.
+        message: The fact.
+        span: The place; None if there is none.
+        hint: A proposal for a fix; empty if none.
+        severity: ``error`` or ``warning``.
+        label: Text to print below the place.
+        also: Other places that explain the finding, such as the other side of a mismatch.
+        note: A further fact that has no place.
     """
 
     code: str
@@ -90,7 +102,7 @@ class Diagnostic:
     note: str = ""
 
     def render(self, colour: bool = False) -> str:
-        """The finding as text for a terminal, with excerpts of the source."""
+        """The finding as text for a terminal, with the source lines it is about; ``colour`` adds colours."""
         paint = painter(self.severity, colour)
         head = f"{paint('head', f'{self.severity}[{self.code}]')}: {paint('bold', self.message)}"
         span = self.span
@@ -111,7 +123,14 @@ class Diagnostic:
 
 
 def excerpt(labels: Sequence[Label], primary: Span, gap: str, paint: Paint) -> list[str]:
-    """Source lines of one file with marks below: ``^`` at the finding, ``-`` at secondary places."""
+    """Lines that show the places of ``labels``, all of one file, with marks and texts below.
+
+    Args:
+        labels: The places.
+        primary: The place of the finding, marked with ``^``; the others are marked with ``-``.
+        gap: Spaces as wide as the line numbers.
+        paint: Function that colours a text.
+    """
     bar = paint("frame", "|")
     lines = [f"{gap} {bar}"]
     last = 0
@@ -132,7 +151,11 @@ def excerpt(labels: Sequence[Label], primary: Span, gap: str, paint: Paint) -> l
 
 
 def window(source: str, column: int) -> tuple[str, int]:
-    """(excerpt of a long line that starts shortly before ``column``, shift to subtract from its columns)."""
+    """Cut a long source line to the part around ``column``.
+
+    Returns:
+        The part, and the number to subtract from columns of the line for columns of the part.
+    """
     if len(source) <= LONGEST_LINE:
         return source, 0
     start = max(0, column - LEAD)
@@ -141,19 +164,22 @@ def window(source: str, column: int) -> tuple[str, int]:
 
 
 def painter(severity: str, colour: bool) -> Paint:
-    """A function ``(part, text) -> text`` that adds terminal colours if ``colour``."""
+    """A function (part, text) -> text that adds terminal colours; without ``colour``, it adds none.
+
+    ``severity`` decides the colour of the part ``head``.
+    """
     parts = {**PARTS, "head": f"1;{COLOURS.get(severity, '36')}"}
     return lambda part, text: f"\x1b[{parts[part]}m{text}\x1b[0m" if colour else text
 
 
 def caret(source: str, span: Span, mark: str = "^") -> str:
-    """The line of marks under ``span``; tabs of the source line are kept for alignment."""
+    """The line to print below a ``source`` line: ``mark`` under each character of ``span``, tabs kept."""
     before = "".join("\t" if char == "\t" else " " for char in source[: span.column - 1])
     return before + " " * (span.column - 1 - len(before)) + mark * max(1, span.end - span.column)
 
 
 class SpecError(SymflopsError):
-    """A spec is not valid. ``diagnostics`` holds every finding."""
+    """The error for a file with mistakes, such as a spec; ``diagnostics`` has every finding."""
 
     exit_code = 1
 
@@ -188,22 +214,22 @@ class Reporter:
         self.add(Diagnostic(code, message, span, hint, **more))
 
     def restore(self, diagnostics: list[Diagnostic]) -> None:
-        """Return to an earlier list of findings, before a second attempt."""
+        """Forget the findings added since ``diagnostics`` was copied, before a second attempt."""
         self.diagnostics = list(diagnostics)
         self._seen = {(item.code, item.message, *_place(item)) for item in diagnostics}
 
     @property
     def full(self) -> bool:
-        """Whether the limit of findings is reached, so that a stage may stop collecting."""
+        """Whether there are ``MOST_FINDINGS`` findings, so that a stage may stop."""
         return len(self.diagnostics) >= MOST_FINDINGS
 
     @property
     def failed(self) -> bool:
-        """Whether an error was reported."""
+        """Whether one of the findings is an error."""
         return any(diagnostic.severity == "error" for diagnostic in self.diagnostics)
 
     def check(self) -> None:
-        """Stop if an error was reported.
+        """Raise if one of the findings is an error.
 
         Raises:
             SpecError: with all errors, in the order of the file.
@@ -214,7 +240,7 @@ class Reporter:
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Findings sorted by file, line and column."""
+    """The findings sorted by file, line and column."""
     return sorted(diagnostics, key=_place)
 
 

@@ -24,10 +24,10 @@ PATIENCE = 5.0
 
 
 def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
-    """The bytes of a file.
+    """The content of a file.
 
     Raises:
-        SymflopsError: the file cannot be read, or holds more than ``most`` bytes.
+        SymflopsError: the file cannot be read, or has more than ``most`` bytes.
     """
     try:
         with open(path, "rb", opener=opened) as file:
@@ -47,7 +47,9 @@ def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
 
 
 def opened(path: str, flags: int) -> int:
-    """Open a file for reading and return its descriptor; for a pipe, wait until it has data.
+    """Open a file with the ``flags`` of :func:`os.open` and return its descriptor.
+
+    A pipe is opened without waiting for its writer; then this waits until the pipe has data.
 
     Raises:
         OSError: it cannot be opened, or no data arrives.
@@ -65,14 +67,14 @@ def opened(path: str, flags: int) -> int:
 
 
 def is_regular(file: int) -> bool:
-    """Whether an open file is a regular file or a folder, so that reading never blocks on another process."""
+    """Whether the open file of descriptor ``file`` is on disk, so that a read never waits for a process."""
     import os
 
     return os.name == "nt" or os.fstat(file).st_mode & 0o170000 in (0o100000, 0o040000)
 
 
 def has_data(file: int) -> bool:
-    """Wait until a pipe or device has data or has ended; always True.
+    """Wait until the pipe of descriptor ``file`` has data or has ended; the result is always True.
 
     Raises:
         TimeoutError: neither happens within ``PATIENCE`` seconds.
@@ -85,16 +87,17 @@ def has_data(file: int) -> bool:
 
 
 def what_counts(page: bytes) -> bytes:
-    """The text of a convention without its last field ``reproduces``, which changes no figures."""
+    """The text of a convention's page without its last field ``reproduces``, on which no figure depends."""
     rules, field, _ = page.partition(b"\nreproduces:")
     return rules + b"\n" if field else page
 
 
 def read_lines(path: str | os.PathLike[str], most: int, longest: int = PIECE) -> Iterator[str]:
-    """Iterate over the lines of a UTF-8 file, line ends included.
+    """Yield the lines of a UTF-8 file, line ends included.
 
     Raises:
-        SymflopsError: as :func:`read_text`; or a line has more than ``longest`` characters.
+        SymflopsError: the file cannot be read, is not UTF-8, or has more than ``most`` characters; or a line has more than
+            ``longest``.
     """
     try:
         with open(path, encoding="utf-8-sig", newline="", opener=opened) as file:
@@ -113,7 +116,7 @@ def read_text(path: str | os.PathLike[str], most: int = MOST_BYTES) -> str:
     """The text of a UTF-8 file, without a byte order mark.
 
     Raises:
-        SymflopsError: as :func:`read_bytes`; or it is not UTF-8.
+        SymflopsError: the file cannot be read, has more than ``most`` bytes, or is not UTF-8.
     """
     try:
         return read_bytes(path, most).decode("utf-8-sig")
@@ -125,16 +128,16 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     """The JSON value of a file.
 
     Raises:
-        SymflopsError: as :func:`read_text`; or it is not JSON, nests too deep, or repeats a key.
+        SymflopsError: the file cannot be read, or its text is not JSON, nests too deep, or has a key twice in an object.
     """
     return parse_json(read_text(path), str(path))
 
 
 def parse_json(text: str, label: str) -> Any:
-    """The value of a JSON text; ``label`` names the text in messages.
+    """The value of a JSON text; ``label`` is what messages call the text.
 
     Raises:
-        SymflopsError: it is not JSON, nests too deep, or repeats a key.
+        SymflopsError: the text is not JSON, nests too deep, or has a key twice in an object.
     """
     try:
         value = json.loads(text, object_pairs_hook=_unique)
@@ -149,7 +152,10 @@ def parse_json(text: str, label: str) -> Any:
 
 
 def read_own(path: str | os.PathLike[str], shape: Any) -> Any:
-    """The JSON object of a file written by symflops; empty if missing, damaged or not of ``shape``."""
+    """The JSON object in a file that symflops wrote; an empty dict if the file is missing or damaged.
+
+    It also is empty if the object does not have the ``shape`` (as in :func:`fits`).
+    """
     try:
         found = read_json(path)
     except SymflopsError:
@@ -158,9 +164,10 @@ def read_own(path: str | os.PathLike[str], shape: Any) -> Any:
 
 
 def fits(value: Any, shape: Any) -> bool:
-    """Whether a JSON value has a shape: a type, ``[shape of items]``, or a mapping from keys to shapes.
+    """Whether a JSON value has a shape.
 
-    The key ``...`` covers all keys that the shape does not name.
+    A shape is a type; or ``[shape]``, a list of values of that shape; or a dict with the keys that a mapping must have and the
+    shapes of their values. Its key ``...`` has the shape for all other keys, which otherwise may have any value.
 
     >>> fits({"a": [1], "b": {}}, {"a": [int], ...: dict}), fits({"a": ["x"]}, {"a": [int]})
     (True, False)
@@ -175,7 +182,7 @@ def fits(value: Any, shape: Any) -> bool:
 
 
 def depth(value: Any) -> int:
-    """Nesting depth of lists and mappings in a JSON value; 1 for a scalar."""
+    """How deep lists and mappings of a JSON value are nested: 1 for a scalar or an empty list."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return 1 + max((depth(item) for item in inner if isinstance(item, (dict, list))), default=0)
 

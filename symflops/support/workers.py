@@ -24,7 +24,7 @@ MANY, WORKERS = 16, 8  # least items for which processes pay off; most processes
 
 
 def mapped(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-    """Yield ``function(item)`` for each item in order; with ``MANY`` items or more, in parallel processes."""
+    """Yield ``function(item)`` for each item in order; many items are shared among processes."""
     count = min(os.cpu_count() or 1, WORKERS)
     if len(items) < MANY or count == 1:
         yield from map(function, items)
@@ -52,7 +52,7 @@ def mapped(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
 
 
 class _Worker:
-    """A child process that applies one function to items sent to it."""
+    """A child process that applies one function to each item sent to it."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         command = [sys.executable, "-I", str(Path(__file__).resolve())]
@@ -66,7 +66,7 @@ class _Worker:
         self.process.stdin.flush()
 
     def applied(self, item: Any) -> Any:
-        """The function's result for ``item``; an exception in the worker is raised again."""
+        """``function(item)`` as computed by the child process; its exception is raised here."""
         assert self.process.stdout is not None
         try:
             self.send(item)
@@ -84,12 +84,15 @@ class _Worker:
 
 
 def import_path() -> list[str]:
-    """``sys.path`` for a worker: that of this process, without the entry for the current folder."""
+    """The ``sys.path`` for a child process: that of this one and symflops, without the working directory."""
     return [*filter(None, sys.path), str(Path(__file__).resolve().parents[2])]
 
 
 def work() -> None:
-    """Main loop of a worker: read an import path and a function, then apply it to items until EOF."""
+    """Run a child process: read an import path and a function, then answer each item until the input ends.
+
+    The answer to an item is (True, result), or (False, exception).
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     gc.set_threshold(100_000, 20, 20)  # expressions stay alive; frequent collection takes a sixth of the time
     given, taken = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")

@@ -27,11 +27,11 @@ SMALL = 16  # numbers up to this one fit too many expressions: only a single siz
 
 
 def render(report: LiveReport, others: Sequence[LiveReport] = ()) -> str:
-    """The report as text: one line if exact, else a list of what is missing, wrong, or differs in its work.
+    """Render a report as text: one line if exact, else the missing and wrong parameters, and other FLOPs.
 
     Args:
         report: The report to render.
-        others: Reports of the same spec in other cases; they help to express shapes in letters.
+        others: Reports of the same spec in other cases, from which sizes in a shape are recognised.
     """
     versions = ", ".join(f"{name} {version}" for name, version in report.versions)
     head = f"{report.case}: {report.reference} ({versions})"
@@ -63,7 +63,7 @@ def _modules_that_differ(report: LiveReport) -> Iterator[str]:
 
 
 class _Shapes:
-    """The shapes of parameters in letters, inferred from several cases."""
+    """Writes shapes of parameters in letters of sizes, which are inferred from several cases."""
 
     def __init__(self, reports: Sequence[LiveReport]) -> None:
         self.seen: dict[str, dict[int, Row]] = defaultdict(dict)
@@ -72,7 +72,7 @@ class _Shapes:
                 self.seen[starred(name)].setdefault(id(report), (shape, dict(report.sizes)))
 
     def in_letters(self, name: str, shape: Shape, report: LiveReport) -> str:
-        """The shape of a parameter of ``report``."""
+        """Write ``shape``, that of the parameter ``name`` in ``report``, in letters."""
         others = (row for key, row in self.seen[starred(name)].items() if key != id(report))
         return shape_in_letters([(shape, dict(report.sizes)), *others])
 
@@ -83,7 +83,7 @@ def _passes(report: LiveReport) -> str:
 
 
 def render_figure(figure: Figure) -> str:
-    """Both numbers, and the factor between them: as a fraction if it is short, else as a decimal."""
+    """Render the real and the derived number of a figure, and the factor derived / real."""
     if figure.equal:
         return f"{figure.expected:,}, equal"
     if not figure.derived:
@@ -97,7 +97,7 @@ def render_figure(figure: Figure) -> str:
 
 
 def _missing(report: LiveReport, rows: _Shapes) -> Iterator[str]:
-    """Real parameters that the spec does not claim, grouped under the largest modules without claimed parameters."""
+    """Yield report lines on the real parameters that the spec lacks, grouped by module."""
     if not report.missing:
         return
     count = sum(prod(shape) for _, shape in report.missing)
@@ -115,7 +115,7 @@ def _missing(report: LiveReport, rows: _Shapes) -> Iterator[str]:
 
 
 def _extra(report: LiveReport, rows: _Shapes) -> Iterator[str]:
-    """Claimed parameters that the real model does not have, each with the most similar unclaimed one."""
+    """Yield report lines on the spec's parameters that the real model lacks, each with a similar real one."""
     if not report.extra:
         return
     yield f"  claimed, and not in the model ({len(report.extra)}):"
@@ -151,7 +151,10 @@ def _shape_text(shape: Shape) -> str:
 
 
 def _grouped(found: Iterable[tuple[str, str, str, str]], claimed: set[str] | None = None) -> Iterator[str]:
-    """Lines of parameters (name, module, shape, remark), grouped by module; equal copies share a line with their number."""
+    """Yield report lines on parameters, grouped by module; equal ones of several layers share a line.
+
+    ``found`` has (name, module, shape, remark) of each parameter. ``claimed`` are the modules of which the spec has parameters.
+    """
     groups: dict[str, Counter[tuple[str, str, str]]] = defaultdict(Counter)
     for name, module, shape, remark in found:
         rest = starred(name).removeprefix(module).removeprefix(".") if module else starred(name)
@@ -171,7 +174,7 @@ def _line(name: str, shape: str, remark: str, copies: int) -> str:
 
 
 def _modules(name: str) -> Iterator[str]:
-    """The modules around a parameter, outermost first, without module lists."""
+    """Yield the paths of the modules around a parameter, outermost first, without module lists."""
     parts = name.split(".")[:-1]
     for end in range(1, len(parts) + 1):
         if end == len(parts) or parts[end] != "*":
@@ -179,7 +182,10 @@ def _modules(name: str) -> Iterator[str]:
 
 
 def shape_in_letters(rows: Sequence[Row]) -> str:
-    """The shape of a parameter with its dimensions in letters if possible; ``rows`` are its shapes in several cases."""
+    """Write the shape of a parameter with dimensions in letters where possible.
+
+    ``rows`` are (shape, values of the sizes) in several cases, the shape to write first.
+    """
     first, _ = rows[0]
     same = [(shape, sizes) for shape, sizes in rows if len(shape) == len(first)]
     dimensions = ([(shape[axis], sizes) for shape, sizes in same] for axis in range(len(first)))
@@ -187,7 +193,10 @@ def shape_in_letters(rows: Sequence[Row]) -> str:
 
 
 def in_letters(rows: Sequence[tuple[int, Sizes]]) -> str:
-    """The one simplest expression with the right value in every row, else the number of the first row."""
+    """Write a dimension as the one simplest expression that fits every case; else as a number.
+
+    ``rows`` are (dimension, values of the sizes) in several cases, the dimension to write first.
+    """
     number = rows[0][0]
     names = sorted(set.intersection(*({*sizes} for _, sizes in rows)))
     names = [name for name in names if all(sizes[name] > 1 for _, sizes in rows)]
@@ -205,7 +214,7 @@ Expressions = Iterator[tuple[str, Callable[[Sizes], int]]]
 
 
 def products(count: int, factors: Sequence[int]) -> Callable[[Sequence[str]], Expressions]:
-    """Products of ``count`` sizes and one of ``factors``: ``D``, ``4*D``, ``H*d``, ``2*H*d``."""
+    """Build a generator of products of ``count`` sizes and one factor: ``D``, ``4*D``, ``H*d``, ``2*H*d``."""
 
     def found(names: Sequence[str]) -> Expressions:
         for factor, chosen in product(factors, combinations_with_replacement(names, count)):
@@ -217,13 +226,13 @@ def products(count: int, factors: Sequence[int]) -> Callable[[Sequence[str]], Ex
 
 
 def total(names: Sequence[str]) -> Expressions:
-    """``D + F``."""
+    """Yield sums of two sizes, such as ``D + F``, as (text, function of the sizes)."""
     for a, b in combinations(names, 2):
         yield f"{a} + {b}", lambda sizes, a=a, b=b: sizes[a] + sizes[b]  # type: ignore[misc]
 
 
 def packed(names: Sequence[str]) -> Expressions:
-    """``(H + 2*G)*d``: packed queries, keys and values."""
+    """Yield widths of packed queries, keys and values, ``(H + 2*G)*d``, as (text, function of the sizes)."""
     for factor in (1, 2):
         for a in names:
             for b in (name for name in names if name != a):

@@ -33,7 +33,10 @@ MOST_GROUPS = 12
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Trained and frozen parameters (patterns over names), linears with an adapter, and recomputation."""
+    """How a real model is trained in one measurement.
+
+    ``train`` and ``freeze`` are patterns over parameter names, ``targets`` the paths of linears with an adapter of ``rank``.
+    """
 
     train: tuple[str, ...] = ()
     freeze: tuple[str, ...] = ()
@@ -43,10 +46,10 @@ class Choice:
 
 
 class Bench:
-    """Real model of a spec, on which any number of choices can be measured.
+    """The real model of one case of a spec, which can be measured under any :class:`Choice`.
 
     Attributes:
-        idle: Modules that the last choice recomputes but the model never calls, such as a list that it iterates over.
+        idle: Paths that the last choice recomputes but the model never calls, such as that of a module list.
     """
 
     def __init__(self, model: Model, case: LiveCase) -> None:
@@ -63,7 +66,7 @@ class Bench:
 
     @contextmanager
     def recomputed(self, recompute: Recompute | None) -> Iterator[None]:
-        """Checkpoint the modules of ``recompute`` inside the context, so that PyTorch recomputes them."""
+        """Context manager in which the modules of ``recompute`` are under activation checkpointing."""
         checkpoint = needed("torch.utils.checkpoint")
         modules = {name: module for name, module in self.real.named_modules() if name}
         chosen = {name: modules[name] for name in outermost(modules, recompute.groups)} if recompute else {}
@@ -80,7 +83,7 @@ class Bench:
             self.idle = tuple(waiting)
 
     def measured(self, choice: Choice) -> tuple[int, int, int]:
-        """Measure trainable elements, forward and backward FLOPs of the real model under ``choice``."""
+        """Measure (trainable elements, forward FLOPs, backward FLOPs) of the real model under ``choice``."""
         with adapted(self.real, choice.targets, choice.rank) as adapters, self.recomputed(choice.recompute):
             trainable = 0
             for name, tensor in self.real.named_parameters():
@@ -96,7 +99,7 @@ class Bench:
 
 
 def derived(program: Program, config: Mapping[str, Any], batch: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Derive the figures of :meth:`Bench.measured` for the first regime, under convention ``torch``."""
+    """Derive (trainable elements, forward FLOPs, backward FLOPs) for the program's first regime."""
     estimator = InterpretedEstimator(program, config, regime=program.regimes[0].name, convention="torch")
     moments = estimator.moments(**batch)
     backward = estimator.backward(moments) + estimator.recomputed(moments)
@@ -105,7 +108,7 @@ def derived(program: Program, config: Mapping[str, Any], batch: Mapping[str, Any
 
 @contextmanager
 def adapted(real: Any, targets: Sequence[str], rank: int) -> Iterator[set[str]]:
-    """Put adapters on the linears at ``targets`` inside the context; yield the names of their weights."""
+    """Context manager in which the linears at ``targets`` have adapters; yields names of adapter weights."""
     before = {target: real.get_submodule(target) for target in targets}
     try:
         for target, module in before.items():
@@ -122,11 +125,11 @@ def adapter_weights(targets: Sequence[str]) -> set[str]:
 
 
 def lora(base: Any, rank: int) -> Any:
-    """Wrap a linear with a low-rank adapter: submodules ``base``, ``A`` and ``B``."""
+    """Wrap the linear ``base`` with an adapter of ``rank``; the submodules are ``base``, ``A`` and ``B``."""
     torch = needed("torch")
 
     class Lora(torch.nn.Module):  # type: ignore[misc, name-defined]
-        """``base(x) + B(A(x))``."""
+        """A linear with an adapter: ``base(x) + B(A(x))``."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -152,10 +155,15 @@ def lora(base: Any, rank: int) -> Any:
 def _checkpointed(
     checkpoint: Callable[..., Any], forward: Callable[..., Any], reentrant: bool, called: Callable[[], object]
 ) -> Callable[..., Any]:
-    """Wrap ``forward`` so that the backward pass recomputes it; each run invokes ``called``.
+    """Wrap ``forward`` so that the backward pass recomputes it.
 
-    Every argument is passed through the checkpoint, as a reentrant one requires. Caches are replaced by None, because a
-    function that runs twice must not write to one.
+    Key-value caches among the arguments are replaced by None, because a function that runs twice must not write to one.
+
+    Args:
+        checkpoint: PyTorch's checkpoint function.
+        forward: The function to wrap.
+        reentrant: Which of PyTorch's two implementations is used.
+        called: Invoked at each call of the wrapped function.
     """
 
     def run(*given: Any, **named: Any) -> Any:
@@ -178,10 +186,16 @@ def _is_cache(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RegimeReport:
-    """Comparison of real model and spec on one case under a regime: trainable elements, FLOPs by pass.
+    """Comparison of real model and spec on one case under a regime.
 
-    The backward pass includes recomputed work, as in PyTorch's counter. ``idle`` are modules to recompute that the real model
-    never calls; ``group`` names a module that differs if only it is recomputed, with the difference in FLOPs.
+    Attributes:
+        case: File and line of the case.
+        regime: The name of the regime.
+        trainable: Number of trainable parameter elements.
+        forward: Forward FLOPs.
+        backward: Backward FLOPs; they include recomputed work.
+        idle: Paths to recompute that the real model never calls.
+        group: (path, derived minus real backward FLOPs) of a module that differs if it alone is recomputed.
     """
 
     case: str
@@ -194,11 +208,11 @@ class RegimeReport:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing differs."""
+        """Whether all three figures are equal."""
         return self.trainable.equal and self.forward.equal and self.backward.equal
 
     def as_json(self) -> dict[str, Any]:
-        """Convert the report to JSON data: for each figure the real and the derived value."""
+        """Convert the report to JSON data; each figure is ``{"real": ..., "derived": ...}``."""
         figures = {"trainable_parameters": self.trainable, "forward": self.forward, "backward": self.backward}
         both = {name: {"real": figure.expected, "derived": figure.derived} for name, figure in figures.items()}
         return {"case": self.case, "exact": self.exact, **both}
@@ -221,7 +235,7 @@ def verify_regime(model: Model, case: LiveCase, regime: Regime) -> RegimeReport:
 
 
 def compared(model: Model, case: LiveCase, regime: Regime, bench: Bench) -> tuple[Figure, Figure, Figure]:
-    """Compare trainable elements, forward and backward FLOPs: each real and derived."""
+    """Measure and derive three figures: (trainable elements, forward FLOPs, backward FLOPs)."""
     program = replace(model, memo=Memo()).program([regime], ["torch"], bench.config)
     measured = bench.measured(choice_of(regime, bench))
     trainable, forward, backward = map(Figure, measured, derived(program, bench.config, case.batch))
@@ -229,7 +243,7 @@ def compared(model: Model, case: LiveCase, regime: Regime, bench: Bench) -> tupl
 
 
 def faulty_group(model: Model, case: LiveCase, regime: Regime, bench: Bench) -> tuple[str, int] | None:
-    """First group that differs if only it is recomputed, with the difference in FLOPs; None if none does."""
+    """Find a module that differs if it alone is recomputed: (path, derived minus real FLOPs); else None."""
     if regime.recompute is None:
         return None
     modules = {name: module for name, module in bench.real.named_modules() if name}
@@ -278,7 +292,7 @@ def choice_of(regime: Regime, bench: Bench) -> Choice:
 
 
 def render_regime(report: RegimeReport) -> str:
-    """Render a report as text: one line if exact, else all figures."""
+    """Render a report as text: one line if exact, else a line per figure with its real and derived value."""
     head = f"{report.case}: {report.regime}"
     figures = (("trainable parameters", report.trainable), ("forward", report.forward), ("backward FLOPs", report.backward))
     if report.exact:

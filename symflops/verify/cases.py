@@ -22,7 +22,7 @@ DEVICES = ("meta", "cpu")
 
 @dataclass(frozen=True, slots=True)
 class LiveCase:
-    """One run of the real model.
+    """One run of a spec's real model, as its case file describes it.
 
     ``config`` are the arguments of the class or of its config class, ``batch`` the lengths per stream, ``arguments`` further
     arguments of the forward pass, ``options`` further arguments of the class (``attn_implementation``). ``reference`` picks
@@ -44,7 +44,7 @@ class LiveCase:
 
 
 def cases_path(spec: Path) -> Path:
-    """The path of a spec's case file."""
+    """The path of the case file that belongs to the spec file ``spec``."""
     return spec.with_name(f"{spec.stem}.cases.yaml")
 
 
@@ -62,7 +62,7 @@ def read_cases(source: Source) -> tuple[LiveCase, ...]:
     """Parse the cases of a file.
 
     Raises:
-        SpecError: with every finding: not a list of mappings, or an unknown, missing or wrongly shaped field.
+        SpecError: the file is no list of mappings, or a field is unknown, missing or of the wrong type.
     """
     report = Reporter()
     document = read_yaml(source)

@@ -65,14 +65,21 @@ MOST_NOUNS = 3
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Cause of a difference: how the second and the first convention count, and the role it is limited to."""
+    """Why two conventions count some work differently.
+
+    ``after`` says how the second convention counts the work, ``before`` how the first one does, each empty if it leaves the
+    work out. ``role`` is the role to which the cause is limited, or empty.
+    """
 
     after: str
     before: str
     role: str = ""
 
     def words(self, roles: Sequence[str], first: str, second: str) -> str:
-        """Describe the cause in words, for ``roles`` in order of cost."""
+        """Describe the cause in words.
+
+        ``roles`` are the roles of the work concerned, costliest first; ``first`` and ``second`` name the conventions.
+        """
         what = noun(self.role) if self.role else listed([noun(role) for role in dict.fromkeys(roles)])
         if not self.after:
             return f"{what}, which {second} leaves out"
@@ -82,7 +89,7 @@ class Cause:
 
 
 def noun(role: str) -> str:
-    """Name a role, or a role in a region (``region.role``), in words."""
+    """Describe a role, or a role in a region (``region.role``), in words, as the subject of a sentence."""
     region, _, own = role.rpartition(".")
     name = NOUNS.get(own) or ROLES[own].doc.partition(",")[0]
     return f"{name} in {NOUNS.get(region) or ROLES[region].doc}" if region else name
@@ -96,14 +103,17 @@ def listed(words: Sequence[str]) -> str:
 
 
 class Causes:
-    """Searches the causes of the difference between two conventions."""
+    """Finds the fewest rules of a convention that explain how its figures differ from those of another."""
 
     def __init__(self, pieces: Pieces, one: Convention, two: Convention) -> None:
         self.pieces, self.one, self.two = pieces, one, two
         self.rules = [rule for rule, names in FIELDS.items() if any(getattr(one, name) != getattr(two, name) for name in names)]
 
     def of(self, groups: Mapping[Piece, Sequence[Piece]]) -> dict[Piece, Cause]:
-        """Map the first piece of each group to the cause of its difference."""
+        """Find the cause of each group of work whose FLOPs differ: first member of the group -> cause.
+
+        ``groups`` maps the first member of each group to all members, given as (module path, role).
+        """
         found: dict[Piece, Cause] = {}
         for rules in self.choices():
             here = self.pieces.numbers(self.between(rules))
@@ -115,17 +125,17 @@ class Causes:
         return found
 
     def choices(self) -> Iterator[tuple[str, ...]]:
-        """Yield all subsets of the differing rules, smallest first."""
+        """Yield all subsets of the rules in which the conventions differ, smallest first, as names of rules."""
         for size in range(1, len(self.rules) + 1):
             yield from combinations(self.rules, size)
 
     def between(self, rules: Iterable[str]) -> Convention:
-        """Return the first convention with ``rules`` taken from the second one."""
+        """Return a copy of the first convention in which the named ``rules`` are those of the second one."""
         names = [name for rule in rules for name in FIELDS[rule]]
         return replace(self.one, **{name: getattr(self.two, name) for name in names})
 
     def cause(self, piece: Piece, rules: Sequence[str]) -> Cause:
-        """Describe the effect of ``rules`` on a piece as a cause."""
+        """Describe how ``rules`` change the count of some work, given as (module path, role)."""
         about = self.pieces.about[piece]
         role = own_rule(about, self.one, self.two) if "roles" in rules else ""
         counted = [piece in self.pieces.numbers(convention) for convention in (self.one, self.two)]
@@ -140,7 +150,7 @@ class Causes:
         return Cause(after if counted[1] else "", before if counted[0] else "", role or about.role)
 
     def words(self, rule: str, convention: Convention, about: WorkKind) -> str:
-        """Describe in words how one rule of a convention counts a piece."""
+        """Describe in words how the rule named ``rule`` of a convention counts work of the kind ``about``."""
         if rule == "roles":
             return rule_in_words(convention.rule(about.role, about.regions))
         if rule == "backward":
@@ -154,7 +164,7 @@ class Causes:
 
 
 def same(one: Numbers, two: Numbers, pieces: Iterable[Piece]) -> bool:
-    """Whether the coefficients of two conventions, summed over ``pieces``, are equal."""
+    """Whether two conventions give the same FLOPs per moment, summed over ``pieces``."""
     found: dict[Any, Any] = {}
     for numbers, sign in ((one, 1), (two, -1)):
         for piece in pieces:
@@ -164,14 +174,17 @@ def same(one: Numbers, two: Numbers, pieces: Iterable[Piece]) -> bool:
 
 
 def own_rule(about: WorkKind, one: Convention, two: Convention) -> str:
-    """Most specific role, region, or role in a region whose rule differs between two conventions."""
+    """Name the most specific of role in a region, role, and region whose rules two conventions differ in.
+
+    ``about`` describes the work. The result is its role if none differs.
+    """
     lines = [dict(convention.roles) for convention in (one, two)]
     names = [*(f"{region}.{about.role}" for region in about.regions), about.role, *about.regions]
     return next((name for name in names if lines[0].get(name) != lines[1].get(name)), about.role)
 
 
 def rule_in_words(rule: Rule) -> str:
-    """Describe a role's rule in words; empty if it counts the work unchanged or not at all."""
+    """Describe a role's rule in words; empty for a rule that leaves the work unchanged, or out."""
     if rule.count == "no":
         return ""
     words = ["as a matmul"] if rule.count == "as_matmul" else []
@@ -193,7 +206,7 @@ TOLD: dict[str, Callable[[Any], str]] = {
 
 
 def pairs_in_words(convention: Convention, masks: Iterable[str]) -> str:
-    """Describe in words which query-key pairs a convention counts, per mask if that differs."""
+    """Describe in words which query-key pairs a convention counts, for each of ``masks`` if they differ."""
     words = {mask: PAIRS[dict(convention.masks).get(mask, convention.pairs)] for mask in masks}
     if len(set(words.values())) == 1:
         return next(iter(words.values()))
@@ -201,7 +214,7 @@ def pairs_in_words(convention: Convention, masks: Iterable[str]) -> str:
 
 
 def backward_in_words(backward: Backward | None) -> str:
-    """Describe the cost of a backward pass in words."""
+    """Describe in words how a convention counts backward passes; None means: as derived."""
     if backward is None:
         return "as derived"
     if len({backward.trained, backward.frozen, backward.other}) == 1:

@@ -29,7 +29,9 @@ Facts = Mapping[str, Any]
 
 
 def reading_of(model: Model) -> dict[str, Any]:
-    """Collect the facts for :func:`symflops.evaluate.config.as_read`, per config class of the spec.
+    """Collect how a spec's config classes read configs, for :func:`symflops.evaluate.config.as_read`.
+
+    ``tables`` maps each config class to what :meth:`Probe.table` finds; ``classes`` maps model classes to config classes.
 
     Raises:
         SymflopsError: a package or a class does not exist.
@@ -55,14 +57,14 @@ def text_of(reading: Mapping[str, Any]) -> str:
 
 
 def of_signature(kind: type, keys: Iterable[str]) -> dict[str, Any]:
-    """Facts about a class built from plain arguments: null equals absent if the default is null."""
+    """List under ``absent`` the ``keys`` whose default in a constructor is null; empty without such keys."""
     written = signature_of(kind)
     absent = [key for key in dict.fromkeys(keys) if key in written and written[key] is None]
     return {"absent": absent} if absent else {}
 
 
 class Probe:
-    """Probes a config class with small configs: empty, those of the cases, and non-default numbers."""
+    """Finds out how a config class reads configs, by loading small ones with it."""
 
     def __init__(self, model: Model, kind: Any) -> None:
         self.model = model
@@ -92,21 +94,29 @@ class Probe:
         return found
 
     def facts(self, config: Mapping[str, Any]) -> Facts | None:
-        """Map the spec's keys to (value, is null) after the class loads a config; None if it refuses."""
+        """Load a config with the class: key of the spec -> (value, whether it is null); None if refused."""
         found = self.read(config)
         return None if found is None else {key: (look_up(found, [key]), is_null(found, [key])) for key in self.keys}
 
     @property
     def keys(self) -> list[str]:
-        """All config keys that the spec reads."""
+        """All dotted keys of a config that the spec reads."""
         return [key for size in self.sizes for key in size.keys]
 
     def here(self, place: str) -> list[str]:
-        """Keys of the spec in the config at ``place`` (empty, or ending with a dot), relative to it."""
+        """List the spec's keys in the config at ``place``, without this prefix.
+
+        In this class, ``place`` is the path of a nested config with a dot at its end, or empty for the whole config.
+        """
         return list(dict.fromkeys(key[len(place) :] for key in self.keys if f"{key.rpartition('.')[0]}." == (place or ".")))
 
     def table(self, place: str) -> dict[str, Any]:
-        """Collect the facts about the config at ``place`` and about its nested configs."""
+        """Collect what is known of the config at ``place`` and of the configs nested in it.
+
+        The keys are the methods that find the values (``names``, ``undescribed``, ``unset``, ``needed``), ``absent`` and
+        ``never`` with the fields for which null has this :meth:`meaning`, and ``parts`` with the nested configs. Empty ones
+        are left out.
+        """
         meanings = {key: self.meaning(place, key, None) for key in self.here(place)}
         found: dict[str, Any] = {"names": self.names(place), "undescribed": self.undescribed(place)}
         for meaning in ("absent", "never"):
@@ -118,7 +128,7 @@ class Probe:
         return {name: value for name, value in found.items() if value}
 
     def class_at(self, place: str) -> Any:
-        """The config class at ``place`` in a default config; None for a plain object."""
+        """The class of the config at ``place`` in a default config; None if it is no config class."""
         found = self.kind.from_dict({})
         for name in place.split(".")[:-1]:
             found = getattr(found, name, None)
@@ -127,7 +137,7 @@ class Probe:
     # other names
 
     def names(self, place: str) -> dict[str, dict[str, list[str]]]:
-        """Map each key to its aliases by precedence, each with the fields that must accompany it."""
+        """Map each key to its names by precedence, and each name to the keys that :meth:`missed` finds for it."""
         kind = self.class_at(place)
         found: dict[str, dict[str, list[str]]] = {}
         written = dict(getattr(kind, "attribute_map", {}))
@@ -144,7 +154,7 @@ class Probe:
         return found
 
     def legacy(self, place: str, field: str) -> list[str]:
-        """Keyword arguments that set ``field`` alone."""
+        """List keyword arguments that have the same effect as the field ``field``."""
         value, plain = self.other(place, field), self.facts({})
         if value is None:
             return []
@@ -152,13 +162,13 @@ class Probe:
         return [word for word in self.words(place) if plain != wanted == self.facts(with_value({}, f"{place}{word}", value))]
 
     def words(self, place: str) -> list[str]:
-        """Extra keyword arguments of the class at ``place``, and its properties that set fields."""
+        """List the keyword arguments that the class at ``place`` accepts beside its fields, and its setters."""
         kind = self.class_at(place)
         found = dict.fromkeys([*LEGACY.findall(inspect.getsource(kind)), *setters_of(kind)])
         return [word for word in found if word not in GENERIC]
 
     def missed(self, place: str, name: str, field: str) -> list[str]:
-        """Fields that the class computes before it applies ``name``, an alias of ``field``."""
+        """List the keys that differ if a value is given under the alias ``name`` instead of as ``field``."""
         value = self.other(place, field)
         if name == field or value is None:
             return []
@@ -168,7 +178,7 @@ class Probe:
         return [key[len(place) :] for key in one if one[key] != two[key] and key.startswith(place)]
 
     def other(self, place: str, field: str) -> Any:
-        """Non-default value of a number or flag that the class accepts; None if there is none."""
+        """Find a value of ``field``, a number or flag, that is not its default and is accepted; else None."""
         value = look_up(self.read({}) or {}, [f"{place}{field}"])
         if isinstance(value, bool):
             return not value
@@ -176,7 +186,7 @@ class Probe:
         return next((one for one in tried if self.read(with_value({}, f"{place}{field}", one)) is not None), None)
 
     def undescribed(self, place: str) -> dict[str, Any]:
-        """Keyword arguments that affect the spec's keys but that it does not read, with their neutral value."""
+        """Map keyword arguments that the spec does not read, but that change its keys, to a neutral value."""
         plain, found = self.facts({}), {}
         known = {*self.here(place), *(name for others in self.names(place).values() for name in others)}
         instead = {f"{name}_dict" for name in self.parts(place)}
@@ -188,7 +198,7 @@ class Probe:
         return found
 
     def needed(self, place: str) -> dict[str, Any]:
-        """Fields that the class expands to lists unlike the spec, each with its default and those lists."""
+        """Map fields from which the class computes other lists than the spec to [default, keys of the lists]."""
         base = self.bases[1] if len(self.bases) > 1 else {}
         plain = self.read(base) or {}
         lists = [key for size in self.sizes if size.kind == "list" for key in size.keys]
@@ -203,7 +213,7 @@ class Probe:
         return found
 
     def cost(self, config: Mapping[str, Any]) -> Any:
-        """Parameters and forward work that are derived for a config; None if it is refused."""
+        """Derive (parameter count, forward FLOPs per moment) for a config; None if the spec refuses it."""
         model = replace(self.model, spec=replace(self.model.spec, reading={}))
         try:
             made = model.estimator(of_class(config, self.model.spec.references[0]), "forward")
@@ -212,7 +222,7 @@ class Probe:
         return made.parameters, made.coefficients["forward"]
 
     def unset(self, place: str) -> dict[str, Any]:
-        """Placeholders of computed values, by key: words such as ``auto`` for a number, ``[]`` for a list."""
+        """Map keys to the placeholder for a value that the class computes: a text such as ``auto``, or ``[]``."""
         written = signature_of(self.class_at(place))
         kinds = {key: size.kind for size in self.sizes for key in size.keys}
         named = {key: written.get(key) for key in self.here(place) if kinds[f"{place}{key}"] not in ("text", "any")}
@@ -221,7 +231,10 @@ class Probe:
         return {key: word for key, word in named.items() if isinstance(word, str)} | empty
 
     def meaning(self, place: str, key: str, value: Any) -> str:
-        """Meaning of null or ``[]``: ``absent``, ``never`` (refused), or empty for an ordinary value."""
+        """Find what ``value``, null or ``[]``, means at ``key``.
+
+        The result is ``absent`` if it means the same as leaving the key out, ``never`` if it is refused, and else empty.
+        """
         meanings = set()
         for base in self.bases:
             opened = with_value(base, place[:-1], look_up(base, [place[:-1]]) or {}) if place else base
@@ -235,12 +248,12 @@ class Probe:
     # configs inside
 
     def parts(self, place: str) -> Iterator[str]:
-        """Names of the nested configs at ``place`` that the spec reads."""
+        """List the fields at ``place`` that hold a nested config from which the spec reads."""
         every = [key[len(place) :] for key in self.keys if key.startswith(place)]
         return (name for name in dict.fromkeys(key.partition(".")[0] for key in every if "." in key))
 
     def part(self, place: str, name: str) -> dict[str, Any]:
-        """Collect the facts about one nested config."""
+        """Collect what is known of the config in the field ``name``: its :meth:`table`, and how it is given."""
         inner = f"{place}{name}."
         found: dict[str, Any] = {"flat": self.flat(place, name)} | self.defaults(place, name)
         spec = getattr(self.class_at(place), "sub_configs_defaults", {}).get(name)
@@ -250,7 +263,7 @@ class Probe:
         return {word: value for word, value in found.items() if value} | self.table(inner)
 
     def flat(self, place: str, name: str) -> list[str]:
-        """Fields of a nested config that the outer config may hold if the nested one is missing."""
+        """List fields of the nested config ``name`` that the outer config may have instead."""
         found, unknown = [], []
         for key in self.here(f"{place}{name}."):
             value = self.other(f"{place}{name}.", key)
@@ -263,7 +276,10 @@ class Probe:
         return [key for key in self.here(f"{place}{name}.") if key in takes]
 
     def defaults(self, place: str, name: str) -> dict[str, Any]:
-        """Defaults that differ between a missing nested config (``whole``) and a partial one (``partial``)."""
+        """Collect the fields of the nested config ``name`` that have two defaults.
+
+        ``whole`` maps them to the default if the nested config is missing, ``partial`` to the one if only the field is.
+        """
         whole, given = self.read({}) or {}, self.read(with_value({}, f"{place}{name}", {})) or {}
         keys = self.here(f"{place}{name}.")
         values = {key: [look_up(config, [f"{place}{name}.{key}"]) for config in (whole, given)] for key in keys}
@@ -283,12 +299,12 @@ class Probe:
 
 
 def unlike(one: Any, other: Any) -> bool:
-    """Whether two lists differ, other than in their length."""
+    """Whether two values are lists with different items at some position that both have."""
     return isinstance(one, list) and isinstance(other, list) and any(a != b for a, b in zip(one, other, strict=False))
 
 
 def without(config: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """``config`` without ``key``; points lead into nested configs."""
+    """Return a copy of ``config`` without ``key``; dots in the key lead into nested configs."""
     first, _, rest = key.partition(".")
     kept = dict(config)
     if rest and isinstance(kept.get(first), Mapping):

@@ -66,12 +66,14 @@ def checked(found: Any, reference: str) -> Any:
 
 
 def package_of(reference: str) -> str:
-    """Package of a reference, whose version a report names; ``torch`` for a class in a file."""
+    """The package of a class name, such as ``transformers``; ``torch`` for a class in a file."""
     return "torch" if ":" in reference else reference.partition(".")[0]
 
 
 def member_of(found: Any, path: str, where: str, otherwise: str = "") -> Any:
-    """Look up the class at the dotted ``path`` inside a module.
+    """Look up the class at the dotted ``path`` inside the module ``found``.
+
+    ``where`` names the module in messages; ``otherwise`` is the hint if no similar class exists.
 
     Raises:
         SymflopsError: it does not exist, or cannot be imported.
@@ -126,13 +128,13 @@ def _first_on_path(folder: Path) -> Iterator[None]:
 
 
 def config_class_of(kind: Any) -> Any:
-    """The class of the config that a module class takes; None if it takes arguments."""
+    """The config class of a module class; None if it is built from plain arguments."""
     found = getattr(kind, "config_class", None)
     return argument_of(kind)[1] if found is None else found
 
 
 def argument_of(kind: Any) -> tuple[str, Any]:
-    """Name and annotated class of the argument that takes the config; ``("", None)`` if there is none."""
+    """Return (name, class) of the constructor argument that takes the config; ``("", None)`` without one."""
     arguments = arguments_of(kind)
     needed = [name for name, one in arguments.items() if one.default is one.empty] or list(arguments)
     own = holding(hints_of(kind.__init__).get(needed[0])) if len(needed) == 1 else None
@@ -156,12 +158,12 @@ def hints_of(made: Any) -> Mapping[str, Any]:
 
 
 def holding(hint: Any) -> Any:
-    """Class with declared fields in an annotation (``X`` of ``X | None``); None if there is none."""
+    """The class with declared fields in an annotation, such as ``X`` in ``X | None``; None without one."""
     return next((one for one in options_of(hint) if any(hasattr(one, name) for name in FIELDS)), None)
 
 
 def options_of(hint: Any) -> list[Any]:
-    """The classes that an annotation admits."""
+    """List the classes in an annotation: the members of a union, or the class itself."""
     union = typing.get_origin(hint) in (typing.Union, UnionType)
     return [one for one in (typing.get_args(hint) if union else [hint]) if isinstance(one, type)]
 
@@ -228,7 +230,7 @@ def is_json(value: Any) -> bool:
 
 
 def parts_of(config_class: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of a user's config class that hold nested configs, with their classes."""
+    """Yield (field, class) for the fields of a user's config class that hold nested configs."""
     for name, hint in hints_of(config_class).items():
         part = holding(hint)
         if part is not None and not hasattr(part, "to_dict"):
@@ -236,7 +238,7 @@ def parts_of(config_class: Any) -> Iterator[tuple[str, Any]]:
 
 
 def in_evaluation(spec: Spec, config: Mapping[str, Any]) -> dict[str, Any]:
-    """``config`` with the flags of ``spec`` that evaluation mode overrides."""
+    """Return ``config`` with the values that fields of ``spec`` have in evaluation mode."""
     changed = dict(config)
     for size in spec.sizes:
         if size.evaluation is not None:
@@ -245,6 +247,6 @@ def in_evaluation(spec: Spec, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_value(config: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    """``config`` with ``value`` at ``key``; dots in the key lead into nested configs."""
+    """Return a copy of ``config`` with ``value`` at ``key``; dots in the key lead into nested configs."""
     first, _, rest = key.partition(".")
     return {**config, first: with_value(config.get(first) or {}, rest, value) if rest else value}

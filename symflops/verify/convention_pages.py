@@ -20,7 +20,7 @@ BASE = "symflops"
 
 
 def conformance_page(found: Sequence[Conformance]) -> str:
-    """Render the conformance page: share of equal figures per framework, and reasons of the others."""
+    """Render the conformance page: share of equal figures by framework, and why the others differ."""
     lines = [
         "# Other frameworks' figures",
         "",
@@ -73,7 +73,10 @@ def differences_page() -> str:
 
 
 def section(model: dict[str, Any], results: Mapping[str, tuple[float, int, Difference]]) -> str:
-    """Render the section of one model: each convention's total, and the causes of its difference."""
+    """Render the section of one model: each convention's total, and why it differs from the base total.
+
+    ``results`` maps conventions to the triples of :func:`compared`.
+    """
     lines = ["", f"## {model['title']}", "", f"Batch `{json.dumps(model['batch'])}`."]
     for name, (_, total, difference) in results.items():
         lines += ["", f'<a id="{anchor(model["title"], name)}"></a>', f"**{name}**: {total:,} FLOPs", ""]
@@ -84,7 +87,7 @@ def section(model: dict[str, Any], results: Mapping[str, tuple[float, int, Diffe
 
 
 def compared(entry: dict[str, Any]) -> Iterator[tuple[str, tuple[float, int, Difference]]]:
-    """Yield each convention of a model with its ratio to the base, its total, and the difference."""
+    """Yield (convention, (ratio to the base total, total FLOPs, difference)) for a model's conventions."""
     comparison = Comparison(load(entry["spec"]), entry["config"], entry["batch"], Regime("full"))
     base = comparison.total(convention_of(BASE))
     for name in entry["conventions"]:
@@ -93,7 +96,7 @@ def compared(entry: dict[str, Any]) -> Iterator[tuple[str, tuple[float, int, Dif
 
 
 def cell(found: tuple[float, int, Difference] | None, title: str, name: str) -> str:
-    """Render a table cell: one ratio, linked to its explanation."""
+    """Render a table cell: the ratio in ``found``, linked to its explanation; ``-`` if ``found`` is None."""
     return "-" if found is None else f"[{found[0]:.4f}](#{anchor(title, name)})"
 
 
@@ -103,7 +106,7 @@ def anchor(title: str, name: str) -> str:
 
 
 def tools_page() -> str:
-    """Render the profilers page: printed and derived figures of one model, and how missed FLOPs grow."""
+    """Render the profilers page: what profilers print for one model, and how the missed FLOPs grow."""
     data = read_json(TABLES / "tools.json")
     model = load(data["spec"])
     whole = forward(model, data, "torch", data["length"])
@@ -134,7 +137,7 @@ def tools_page() -> str:
 
 
 def tool_cells(model: Model, data: dict[str, Any], tool: dict[str, Any], whole: int) -> list[str]:
-    """Render the table cells of one profiler."""
+    """Render the table cells of one profiler; ``whole`` are the true FLOPs of the forward pass."""
     why = f"{tool['note']} ([issue]({tool['link']}))" if "link" in tool else tool["note"]
     if tool["convention"] is None:
         return [tool["tool"], tool["printed"], "-", "-", why]

@@ -31,16 +31,16 @@ from symflops.read.plain_values import frozen
 from symflops.read.variants import value_in
 
 Piece = tuple[str, str]
-"""The path of a module, and the role of its work."""
+"""A part of a model's work: (path of the module, role of the work)."""
 Key = tuple[str, str, Monomial]
-"""A moment: ``padded`` or empty, an index set, and a product of lengths."""
+"""A moment: (``padded`` or empty, index set, product of lengths)."""
 Numbers = dict[Piece, dict[Key, Any]]
-"""The coefficient of each moment, evaluated for a config, by piece."""
+"""FLOPs per moment for one config: part of the work -> moment -> number."""
 
 
 @dataclass(slots=True)
 class WorkKind:
-    """Description of a piece: its operator, its role, and the masks of its pairs."""
+    """What kind of work a :data:`Piece` is: its operator, its role, and the attention masks that apply."""
 
     operator: Operator
     role: str
@@ -48,12 +48,12 @@ class WorkKind:
 
     @property
     def regions(self) -> tuple[str, ...]:
-        """The regions of its module."""
+        """The regions of the model in which the operator lies."""
         return regions_of(self.operator)
 
 
 class Sizes(dict[str, Any]):
-    """Values of letters for one config: sizes, derived sizes, and letters set later (indices, lengths).
+    """Values of letters for one config: sizes, derived sizes, and later also loop indices and lengths.
 
     A missing letter is read from the config, or derived, on first access.
     """
@@ -69,12 +69,15 @@ class Sizes(dict[str, Any]):
         return found
 
     def value(self, expr: Expr) -> Any:
-        """Evaluate an expression with these values."""
+        """Evaluate an expression with these values of its letters."""
         return evaluate(self.formulas.of(expr), self)
 
 
 class Pieces:
-    """Work of one model, config, batch and regime under any convention, by piece; results are cached."""
+    """The work of one model, config, batch and regime under any convention, in pieces.
+
+    A piece is the work of one role in one module, see :data:`Piece`. Results are cached.
+    """
 
     def __init__(self, model: Model, config: Mapping[str, Any], batch: Mapping[str, Any], regime: Regime) -> None:
         self.model, self.config, self.batch, self.regime = model, config, batch, regime
@@ -91,7 +94,7 @@ class Pieces:
         self.totals: dict[Convention, dict[Piece, Any]] = {}
 
     def flops(self, convention: Convention) -> dict[Piece, Any]:
-        """FLOPs of both passes on the batch, by piece; they sum to those of the estimator."""
+        """Map each piece to its FLOPs on the batch, forward and backward."""
         if convention not in self.totals:
             estimator, works = self.estimator(convention), self.works(convention)
             moments = estimator.moments(**self.batch)
@@ -106,18 +109,18 @@ class Pieces:
         return self.totals[convention]
 
     def prepare(self, conventions: Iterable[Convention]) -> None:
-        """Derive the work of several conventions in one program; their names must differ."""
+        """Derive one program for several conventions, whose names must differ; :meth:`estimator` uses it."""
         self.lines = self.model.lines([self.regime], tuple(conventions), self.config)
 
     def estimator(self, convention: Convention) -> InterpretedEstimator:
-        """Build the estimator under ``convention``, from the prepared program if that has it."""
+        """Build the estimator under ``convention``, from the program of :meth:`prepare` if that includes it."""
         program = self.lines
         if program is None or convention.name not in program.conventions:
             program = self.model.lines([self.regime], [convention], self.config)
         return InterpretedEstimator(program, self.config, regime=self.regime.name, convention=convention.name)
 
     def numbers(self, convention: Convention) -> Numbers:
-        """Map each piece to its FLOPs per moment for this config; moments without FLOPs are omitted."""
+        """Map each piece to its FLOPs per moment for this config; moments with 0 FLOPs are omitted."""
         if convention not in self.counted:
             found: Numbers = {}
             for work in self.works(convention):
@@ -131,7 +134,7 @@ class Pieces:
         return self.counted[convention]
 
     def cost(self, convention: Convention, pieces: Iterable[Piece]) -> dict[Key, Polynomial]:
-        """Sum the cost of ``pieces``: for each moment, a coefficient as a polynomial over sizes."""
+        """Compute moment -> FLOPs per moment of all ``pieces`` together, as a polynomial over sizes."""
         wanted, found = set(pieces), dict[Key, list[Polynomial]]()
         for work in self.works(convention):
             if self.piece(work) in wanted:
@@ -150,7 +153,10 @@ class Pieces:
         return self.derivations[convention]
 
     def works(self, convention: Convention) -> Iterable[Work]:
-        """List the work that a convention counts, without contractions that it does not see."""
+        """List the contractions that a convention counts, each with its number of runs.
+
+        Contractions are left out if the convention's counter cannot see them, such as those in fused kernels.
+        """
         derivation = self.derivation(convention)
         self.lengths = frozenset(length.symbol for length in derivation.graph.lengths)
         if convention.unseen or not convention.is_plain:
@@ -158,7 +164,7 @@ class Pieces:
         return [part for work in derivation.work for part in sides(work) if part.contraction.seen]
 
     def piece(self, work: Work) -> Piece:
-        """Return the piece that a contraction belongs to, and record the piece in ``about``."""
+        """Return the piece that ``work`` belongs to; its kind is recorded in ``about``."""
         role = work.contraction.role or role_of(work.operator)
         piece = str(work.operator.path), role
         about, pairs = self.about.setdefault(piece, WorkKind(work.operator, role)), work.contraction.extent.pairs
@@ -167,14 +173,17 @@ class Pieces:
         return piece
 
     def may_hold(self, condition: Expr) -> bool:
-        """Whether a condition holds for this config, or depends on more than its sizes."""
+        """Whether a condition holds for this config; also True if its sizes do not decide that."""
         letters = {size.name.text for size in self.graph.spec.sizes}
         return not {symbol.name.removeprefix("?") for symbol in condition.free_symbols} <= letters or bool(
             self.value(condition)
         )
 
     def part(self, work: Work, convention: Convention) -> dict[Key, Polynomial]:
-        """Split the extent of a contraction by moment; padded lengths are separate only in a ragged batch."""
+        """Split the extent of a contraction: moment -> coefficient as a polynomial over sizes.
+
+        Moments of padded lengths are distinguished only if the batch has padding.
+        """
         contraction = work.contraction
         useful = convention.pairs == "useful" or not convention.is_plain
         extent = contraction.extent.useful if useful else contraction.extent.executed
@@ -187,13 +196,13 @@ class Pieces:
         return self.parts[known]
 
     def value(self, expr: Expr) -> Any:
-        """Evaluate an expression of sizes for this config, with a cache."""
+        """Evaluate an expression of sizes for this config; values are cached."""
         if expr not in self.values:
             self.values[expr] = self.sizes.value(expr)
         return self.values[expr]
 
     def settled(self, polynomial: Polynomial) -> Polynomial:
-        """Evaluate all factors that are not letters, such as conditions, in a polynomial over sizes."""
+        """Replace factors of a polynomial that are not letters, such as conditions, by their values."""
         terms: list[Polynomial] = []
         for monomial, factor in polynomial.terms.items():
             letters = frozenset(pair for pair in monomial if pair[0].is_Symbol and not str(pair[0]).startswith("?"))
@@ -202,17 +211,17 @@ class Pieces:
         return Polynomial.total(terms)
 
     def weights(self, piece: Piece) -> frozenset[object]:
-        """Parameters (path, shape) that the module of a piece reads and that exist in this config."""
+        """Parameters (path, shape) that the operator of a piece has in this config."""
         parameters = self.about[piece].operator.parameters
         return frozenset((one.path, one.shape) for one in parameters if self.value(one.exists.expr))
 
     def formulas(self, *conventions: Convention) -> Formulas:
-        """Build the formula writer for coefficients of ``conventions``, with letters in the spec's order."""
+        """Build the converter from polynomials of these conventions to formulas, with letters in spec order."""
         derivations = [self.derivation(convention) for convention in conventions]
         letters = letters_in_order(derivations[0].graph)
         return Formulas({letter: rank for rank, letter in reversed(list(enumerate(letters)))}, count_atoms(derivations))
 
 
 def times(work: Work) -> Expr:
-    """Count how often a contraction and its gradients run in both passes."""
+    """The number of times that a contraction runs in both passes, its gradients included."""
     return Add(work.forward, *(gradient.count for gradient in work.gradients))

@@ -33,8 +33,8 @@ class _NoModules:
 def counter(modules: bool = True) -> Any:
     """Build PyTorch's FLOP counter, corrected for grouped convolutions.
 
-    PyTorch counts their weight gradient ``groups`` times. With ``modules=False`` the counter sets no hooks on modules, which
-    fail on views inside a reentrant checkpoint.
+    PyTorch counts the weight gradient of a grouped convolution ``groups`` times. With ``modules=False`` the counter has no
+    FLOPs by module: it sets no hooks, which fail on views inside a reentrant checkpoint.
     """
     torch, counting = needed("torch"), needed("torch.utils.flop_counter")
 
@@ -57,7 +57,14 @@ def counter(modules: bool = True) -> Any:
 def both_passes(
     model: Any, arguments: Mapping[str, Any], outputs: Sequence[str], made: Callable[[], Any], label: str = ""
 ) -> tuple[Any, Any]:
-    """Count a forward pass, and the backward pass from the sum of ``outputs``; return both counters.
+    """Run a forward pass and a backward pass; return (counter of the forward pass, of the backward pass).
+
+    Args:
+        model: The PyTorch module.
+        arguments: Keyword arguments of the forward pass.
+        outputs: Names of the outputs whose sum is the loss.
+        made: Builds a counter, a context manager.
+        label: Text before the message of an error.
 
     Raises:
         SymflopsError: the model fails to run.
@@ -78,17 +85,17 @@ def both_passes(
 
 
 def plain_attention() -> Any:
-    """Context in which attention runs as two products: the counter does not see the CPU's fused kernel."""
+    """Context manager in which attention runs as two matmuls, which FLOP counters see, not as one kernel."""
     kernels = needed("torch.nn.attention")
     return kernels.sdpa_kernel(kernels.SDPBackend.MATH)
 
 
 def dispatching(call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> Any:
-    """Dispatch mode in which ``call(operator, args, kwargs)`` computes the result of every operator."""
+    """Context manager in which ``call(operator, args, kwargs)`` computes the result of every operator."""
     base = needed("torch.utils._python_dispatch").TorchDispatchMode
 
     class Mode(base):  # type: ignore[misc, valid-type]
-        """Passes every operator to ``call``."""
+        """The dispatch mode: lets ``call`` compute every PyTorch operator."""
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return call(func, args, kwargs or {})
@@ -98,7 +105,7 @@ def dispatching(call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> 
 
 @contextmanager
 def following(model: Any, paths: list[str]) -> Iterator[None]:
-    """Maintain ``paths`` as a stack of the modules that run, innermost last."""
+    """Keep in ``paths``, while the model runs, the paths of the modules that are running, innermost last."""
     handles: list[Any] = []
     try:
         for name, module in list(model.named_modules())[1:]:  # after the model itself
@@ -117,9 +124,9 @@ def following(model: Any, paths: list[str]) -> Iterator[None]:
 
 
 def summed_tensors(output: Any, names: Sequence[str]) -> list[Any]:
-    """Tensors that the loss sums: the outputs called ``names``, else the first items of a plain tuple.
+    """List the tensors of ``output`` that the loss sums: those called ``names``.
 
-    A plain tuple has its items in the order of the names. If nothing matches, the main output is summed.
+    In a plain tuple, the items are taken to have these names in order. If nothing matches, the main output is summed.
     """
     named = [tensor for name in names for tensor in tensors_in(output_called(output, name))]
     if not named and isinstance(output, (tuple, list)) and len(names) > 1:
@@ -133,7 +140,7 @@ def output_called(output: Any, name: str) -> Any:
 
 
 def tensors_in(value: Any) -> Iterator[Any]:
-    """Yield the tensors of an output: itself, or those nested in lists and dicts."""
+    """Yield the tensors in ``value``: itself, or those nested in its lists and dicts."""
     if isinstance(value, (tuple, list, Mapping)):
         for item in value.values() if isinstance(value, Mapping) else value:
             yield from tensors_in(item)
@@ -159,14 +166,14 @@ def first_tensors(output: Any) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure (elements, or FLOPs of a step): expected from the real model, and derived."""
+    """One number in two versions: ``expected`` is that of the real model, ``derived`` that of the spec."""
 
     expected: int
     derived: int
 
     @property
     def equal(self) -> bool:
-        """Whether both agree, to the last unit."""
+        """Whether the expected and the derived number are equal."""
         return self.expected == self.derived
 
 
@@ -176,7 +183,10 @@ def starred(path: str) -> str:
 
 
 def rolled_up(work: Mapping[tuple[str, ...], int]) -> Counter[str]:
-    """Sum FLOPs by module, with ``*`` for indices; each key of ``work`` lists all enclosing modules."""
+    """Compute module path -> FLOPs, with ``*`` for indices; a module includes the modules inside it.
+
+    Each key of ``work`` lists the paths of all modules around some work; the value is the FLOPs of that work.
+    """
     found: Counter[str] = Counter()
     for modules, flops in work.items():
         for module in {starred(module) for module in modules}:
@@ -187,7 +197,13 @@ def rolled_up(work: Mapping[tuple[str, ...], int]) -> Counter[str]:
 def different(
     real: Mapping[str, int], work: Mapping[tuple[str, ...], int], known: Iterable[str]
 ) -> Iterator[tuple[str, Figure]]:
-    """Yield modules whose forward FLOPs differ, including derived work at paths the model lacks."""
+    """Yield (module path, figure) for modules whose forward FLOPs differ; paths have ``*`` for indices.
+
+    Args:
+        real: FLOPs of the real model by module path.
+        work: Derived FLOPs, as for :func:`rolled_up`.
+        known: Paths of all modules of the real model; derived work at any other path is a difference as well.
+    """
     expected: Counter[str] = Counter()
     for path, flops in real.items():
         expected[starred(path)] += flops

@@ -37,7 +37,7 @@ def class_defaults(reference: str, folder: Path | None = None) -> Mapping[str, A
 
 
 def written_defaults(reference: str, folder: Path | None = None) -> Mapping[str, Any]:
-    """Defaults in the signature, before the class computes nulls (``layer_types`` from the layer count).
+    """The defaults as a class's signature has them, before the class replaces nulls by computed values.
 
     Raises:
         SymflopsError: the package or the class does not exist.
@@ -49,7 +49,7 @@ def written_defaults(reference: str, folder: Path | None = None) -> Mapping[str,
 
 
 def signature_of(kind: type) -> Mapping[str, Any]:
-    """The defaults of a constructor's arguments."""
+    """Map the arguments of a class's constructor to their defaults."""
     parameters = inspect.signature(kind).parameters.values()
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     made = {item.name: item.default_factory for item in fields if item.default_factory is not dataclasses.MISSING}
@@ -79,7 +79,7 @@ def default_differences(model: Model) -> Iterator[str]:
 
 
 def _completed(config: Mapping[str, Any], known: Mapping[str, Any], needed: Sequence[Field]) -> dict[str, Any]:
-    """``config`` with a value for each needed field: the ``known`` one, else an example."""
+    """Return ``config`` with a value for each ``needed`` field: that in ``known``, or if null an example."""
     completed = dict(config)
     for field in needed:
         value = known[field.keys[0]]

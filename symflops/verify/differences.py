@@ -23,9 +23,13 @@ from symflops.verify.counted_work import Key, Piece, Pieces
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One cause: description, pairs (moment, coefficient), FLOPs on the batch, share of the difference.
+    """One cause of a difference between two conventions, with its amount (second minus first).
 
-    ``share`` is None if the totals of both conventions are equal.
+    Attributes:
+        words: The cause in words.
+        terms: The amount as pairs (moment, coefficient), both as text.
+        flops: The amount in FLOPs on the batch.
+        share: The amount as a share of the whole difference; None if the totals of both conventions are equal.
     """
 
     words: str
@@ -34,7 +38,7 @@ class Step:
     share: Fraction | None = None
 
     def sentence(self, first: str, second: str) -> str:
-        """Render the step as a sentence: how much more or less the second convention counts, and why."""
+        """Say in a sentence how much more or less the second convention counts, and why; both given by name."""
         amount = " and ".join(f"{coefficient} {moment}" for moment, coefficient in self.terms)
         more = "more" if self.flops >= 0 else "less"
         return f"{second} counts {amount} {more} than {first}: {self.words}"
@@ -42,7 +46,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Difference of two conventions in FLOPs on a batch, with its causes, largest first."""
+    """How many FLOPs more the second of two conventions counts on a batch, with the causes, largest first."""
 
     first: str
     second: str
@@ -79,7 +83,7 @@ class Comparison:
         return cause.words([role for _, role in sorted(changed, key=lambda piece: -abs(changed[piece]))], first, second)
 
     def causes(self, one: Convention, two: Convention) -> dict[Cause, dict[Piece, Any]]:
-        """Map each cause of a difference to its pieces, with the FLOPs by which they differ."""
+        """Map each cause to {(module path, role): FLOPs} that the second convention counts more."""
         before, after = self.pieces.flops(one), self.pieces.flops(two)
         changed = {piece: after.get(piece, 0) - before.get(piece, 0) for piece in {**before, **after}}
         groups = self.netted({piece: flops for piece, flops in changed.items() if flops})
@@ -89,11 +93,15 @@ class Comparison:
         return found
 
     def total(self, convention: Convention) -> Any:
-        """FLOPs of both passes on the batch."""
+        """The FLOPs that a convention counts on the batch, forward and backward."""
         return sum(self.pieces.flops(convention).values())
 
     def netted(self, changed: Mapping[Piece, Any]) -> dict[Piece, tuple[Piece, ...]]:
-        """Group pieces that read the same weight and differ with opposite signs, by the largest of each."""
+        """Group work that moves from one role or module to another: largest member -> all members.
+
+        ``changed`` maps (module path, role) to the difference in FLOPs. Members of a group read the same weight and differ with
+        opposite signs. A group whose differences sum to 0 is left out.
+        """
         groups: dict[Piece, tuple[Piece, ...]] = {}
         for piece in sorted(changed, key=lambda piece: -abs(changed[piece])):
             weights = self.pieces.weights(piece)
@@ -104,7 +112,7 @@ class Comparison:
         return {main: group for main, group in groups.items() if sum(changed[piece] for piece in group)}
 
     def terms(self, one: Convention, two: Convention, pieces: Sequence[Piece], negative: bool) -> tuple[tuple[str, str], ...]:
-        """Pairs (moment, coefficient) of a difference as text; ``negative`` flips signs, for the word "less"."""
+        """Write the difference of ``pieces`` as pairs (moment, coefficient) of text; ``negative`` flips signs."""
         before, after = self.pieces.cost(one, pieces), self.pieces.cost(two, pieces)
         formulas, found = self.pieces.formulas(one, two), []
         for key in dict.fromkeys([*after, *before]):

@@ -37,12 +37,24 @@ LARGE = 2_000_000_000
 class LiveReport:
     """Comparison of the real model and the spec on one case.
 
-    ``parameters`` counts elements. ``missing`` are real parameters that the spec does not claim, ``extra`` claimed ones that
-    the model lacks, ``wrong`` those of another shape (name, real, derived). Passes are FLOPs of one step: of training, and of
-    inference (``torch.no_grad``, whose backward pass is 0). ``modules`` are the paths whose forward FLOPs differ, with ``*``
-    for indices. ``real`` are all parameters of the real model, ``sizes`` the sizes that a shape may consist of. ``unrun`` says
-    why no passes were compared: an unfinished spec need not know the inputs of the model. ``single`` is whether a length of the
-    batch is 1. ``masks`` compares pairs of attention that PyTorch's counter does not tell apart; None without attention.
+    Attributes:
+        case: File and line of the case.
+        reference: The name of the real class.
+        versions: (package, version) of PyTorch and of the class's library.
+        parameters: Number of parameter elements.
+        missing: (name, shape) of real parameters that the spec lacks.
+        extra: (name, shape) of parameters of the spec that the real model lacks.
+        wrong: (name, real shape, derived shape) of parameters whose shapes differ.
+        forward: FLOPs of the forward pass in training.
+        backward: FLOPs of the backward pass in training.
+        inference: FLOPs of a forward pass under ``torch.no_grad``.
+        inference_backward: FLOPs after a forward pass under ``torch.no_grad``: 0.
+        modules: (path with ``*`` for indices, forward FLOPs) of modules whose forward FLOPs differ.
+        real: (name, shape) of all parameters of the real model.
+        sizes: (letter, value) of the sizes that a shape may consist of.
+        unrun: Why no FLOPs were compared, for an unfinished spec; else empty.
+        single: Whether some length of the batch is 1.
+        masks: Comparison of attention masks, which do not change PyTorch's count of FLOPs; None without attention.
     """
 
     case: str
@@ -64,7 +76,7 @@ class LiveReport:
     masks: Masks | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Convert the report to JSON data: for each figure the real and the derived value."""
+        """Convert the report to JSON data; each figure is ``{"real": ..., "derived": ...}``."""
         names = ("parameters", "forward", "backward", "inference", "inference_backward")
         figures = {name: {"real": getattr(self, name).expected, "derived": getattr(self, name).derived} for name in names}
         masks = self.masks.as_json() if self.masks else None
@@ -72,7 +84,7 @@ class LiveReport:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing differs."""
+        """Whether FLOPs were compared, and no parameter, figure, module or mask differs."""
         if self.unrun or (self.masks and self.masks.modules):
             return False
         figures = (self.parameters, self.forward, self.backward, self.inference, self.inference_backward)
@@ -81,7 +93,7 @@ class LiveReport:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """FLOPs of one pass: the total, and per module path (containers include their children)."""
+    """FLOPs of one pass: in total, and by module path; a module includes the modules inside it."""
 
     total: int
     modules: Mapping[str, int]
@@ -116,9 +128,10 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
 
 
 def masks_of(model: Model, case: LiveCase, derived: Callable[[Mapping[str, Any]], Estimated] | None = None) -> Masks | None:
-    """Compare masks of the real class (default attention) with the spec's; None if neither attends.
+    """Compare the attention masks of the real class with the spec's; None if neither has attention.
 
-    ``derived`` returns a program and the sizes of a config; by default both are derived anew.
+    The class runs under its default attention implementation. ``derived`` returns (program, values of the sizes) for a
+    config; by default :func:`estimated`.
     """
     why = "the class does not run on the CPU"
     try:
@@ -138,18 +151,18 @@ def masks_of(model: Model, case: LiveCase, derived: Callable[[Mapping[str, Any]]
 
 
 def estimated(model: Model, config: Mapping[str, Any]) -> Estimated:
-    """Derive the program and the sizes of a config."""
+    """Derive (program, values of the sizes by letter) for a config."""
     program = model.lines(["full"], ["torch"], config)
     return program, InterpretedEstimator(program, config, regime="full", convention="torch").sizes
 
 
 def lengths_of(item: Any) -> Sequence[Any]:
-    """The lengths of an item of a batch."""
+    """List the lengths of one item of a batch, along each of its axes."""
     return item if isinstance(item, (list, tuple)) else (item,)
 
 
 def reference_of(model: Model, case: LiveCase) -> str:
-    """The class of a case: its own, else the first that the spec names.
+    """The class name of a case: the one that it states, else the first that the spec names.
 
     Raises:
         SymflopsError: neither names a class.
@@ -162,7 +175,18 @@ def reference_of(model: Model, case: LiveCase) -> str:
 def passes(
     model: Model, real: Any, case: LiveCase, trained: InterpretedEstimator, inferred: InterpretedEstimator, aliases: list[str]
 ) -> dict[str, Any]:
-    """Fields of a :class:`LiveReport` about passes; if an unfinished spec cannot run, only the reason."""
+    """Measure and derive the FLOPs of a case, as fields of :class:`LiveReport` with their names.
+
+    If an unfinished spec does not provide all inputs, the figures are 0, and ``unrun`` has the reason.
+
+    Args:
+        model: The spec.
+        real: The real model.
+        case: The case.
+        trained: The estimator of training.
+        inferred: The estimator of inference.
+        aliases: All names of parameters.
+    """
     try:
         arguments = moved(arguments_of(trained.program, case.batch, trained.sizes, case.arguments), case.device)
         outputs = outputs_of(model)
@@ -185,7 +209,7 @@ def passes(
 
 
 def widths(program: Program, sizes: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield the integer sizes that a shape may consist of; sizes that count repeats are excluded."""
+    """Yield (letter, value) of the integer sizes that a shape may consist of: all but numbers of layers."""
     counts = {name for tensor in program.tensors for _, _, high, _ in tensor.ranges for name in symbols(high)}
     for name, value in sizes.items():
         if isinstance(value, int) and not isinstance(value, bool) and name not in counts:
@@ -195,13 +219,13 @@ def widths(program: Program, sizes: Mapping[str, Any]) -> Iterator[tuple[str, in
 def build(
     reference: str, case: LiveCase, folder: Path | None = None, own: Mapping[str, Mapping[str, Any]] = OPTIONS
 ) -> tuple[Any, Mapping[str, Any]]:
-    """Build the real model in evaluation mode; return it with its complete config, defaults included.
+    """Build the real model in evaluation mode; return (model, complete config with defaults).
 
     Args:
-        reference: The class.
-        case: Its config and options.
+        reference: The name of the class.
+        case: The case, with config and options.
         folder: The folder of the spec, for a class from a file in it.
-        own: Options of the classes of each package.
+        own: Further options of every class of a package, by package.
 
     Raises:
         SymflopsError: the class does not exist or cannot be built from the config.
@@ -220,7 +244,7 @@ def build(
 
 
 def parameters_of(model: Any) -> tuple[dict[str, Shape], dict[str, str]]:
-    """Map parameters to shapes, tied ones once; and map every name to the first name of its parameter."""
+    """Return (first name of each parameter -> shape, every name -> first name of the same parameter)."""
     shapes = {name: tuple(tensor.shape) for name, tensor in model.named_parameters()}
     first = {id(tensor): name for name, tensor in model.named_parameters()}
     return shapes, {name: first[id(tensor)] for name, tensor in model.named_parameters(remove_duplicate=False)}
@@ -234,7 +258,15 @@ def outputs_of(model: Model) -> tuple[str, ...]:
 def run(
     model: Any, arguments: Mapping[str, Any], case: LiveCase, train: bool, modules: bool = True, outputs: Sequence[str] = ()
 ) -> tuple[Counts, Counts]:
-    """Count FLOPs of the forward pass, and of the backward pass from ``outputs`` (0 without ``train``).
+    """Run and count both passes: (FLOPs of the forward pass, FLOPs of the backward pass).
+
+    Args:
+        model: The PyTorch module.
+        arguments: Keyword arguments of the forward pass.
+        case: The case, named in errors.
+        train: Whether gradients are computed; without them the backward pass has 0 FLOPs.
+        modules: Whether FLOPs are counted by module.
+        outputs: Names of the outputs whose sum is the loss.
 
     Raises:
         SymflopsError: the model fails to run.
@@ -246,7 +278,7 @@ def run(
 
 @contextmanager
 def frozen(model: Any, whole: bool) -> Iterator[None]:
-    """Freeze the model in the context if ``whole``; the counter's hooks fail on views of trained weights."""
+    """Context manager that freezes all parameters if ``whole``: counters fail on views of trained ones."""
     trained = [tensor for tensor in model.parameters() if whole and tensor.requires_grad]
     try:
         for tensor in trained:
@@ -258,7 +290,7 @@ def frozen(model: Any, whole: bool) -> Iterator[None]:
 
 
 def counted(mode: Any, model: Any) -> Counts:
-    """Convert a counter to FLOPs by module path; a shared module counts under its first path."""
+    """Read the FLOPs that the counter ``mode`` has counted; a shared module counts under its first path."""
     first = {id(module): name for name, module in model.named_modules()}
     paths = {name: first[id(module)] for name, module in model.named_modules(remove_duplicate=False)}
     found: Counter[str] = Counter()

@@ -31,19 +31,24 @@ IMPLEMENTATIONS = {"sdpa": "sdpa", "eager": "eager", FLASH: "flash"}
 """Attention implementations of transformers, with the name in reports; flash is imitated if the class supports it."""
 
 Hidden = Counter[str]
-"""Hidden pairs of a forward pass, once for each head, by module; a module has those of the modules inside it."""
+"""Module path -> number of query-key pairs masked in it and in modules inside it, summed over heads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Hidden pairs by module, and the modules that contain softmax attention (the model itself is empty)."""
+    """The query-key pairs that attention masks in one forward pass.
+
+    Attributes:
+        hidden: Number of masked pairs by module path.
+        attending: Paths of the modules that contain softmax attention; the path of the model itself is empty.
+    """
 
     hidden: Hidden
     attending: frozenset[str]
 
 
 def real_pairs(model: Any, arguments: Mapping[str, Any]) -> Pairs:
-    """Count the pairs that a real model on the CPU hides; this sets its parameters to 0.
+    """Count the query-key pairs that a real model on the CPU masks; the model's parameters are set to 0.
 
     Raises:
         Exception: the model does not run.
@@ -65,7 +70,10 @@ def real_pairs(model: Any, arguments: Mapping[str, Any]) -> Pairs:
 
 
 def other_implementation(model: Any, arguments: Mapping[str, Any], seen: Pairs) -> str:
-    """Find an attention implementation under which a model hides other pairs than ``seen``; empty if none."""
+    """Find an attention implementation under which a model masks another number of pairs in some module.
+
+    ``seen`` are the pairs under the default implementation. The result is the implementation's name, or empty if none differs.
+    """
     library = hasattr(model, "set_attn_implementation")
     if library:
         register()
@@ -80,42 +88,42 @@ def other_implementation(model: Any, arguments: Mapping[str, Any], seen: Pairs) 
 
 
 def telling(tensor: Any, name: str) -> Any:
-    """Fill a meta tensor on the CPU: floats and masks with 1, so that nothing is hidden; indices with 0."""
+    """Return a CPU tensor in place of a meta tensor: floats and masks are 1 (mask nothing), indices 0."""
     full = tensor.is_floating_point() or ("mask" in name and "padding" not in name)
     return needed("torch").full_like(tensor, 1 if full else 0, device="cpu")
 
 
 class Evaluated(Sizes):
-    """Values of letters for one config and batch; indices and lengths are set while iterating."""
+    """Values of letters for one config and batch; loop indices and lengths are set while iterating."""
 
     def __init__(self, graph: Graph, config: Mapping[str, Any], items: Mapping[str, list[Any]]) -> None:
         super().__init__(graph, config)
         self.batch = items
 
     def total(self, expr: Expr, items: str) -> Any:
-        """Sum an expression over the items of an index set."""
+        """Compute the sum of an expression over the items of the index set ``items``."""
         expr = expr.replace(Longest, self.longest).replace(Together, lambda over, each: Integer(self.total(each, over.name)))
         return sum(self.of_items(expr, items))
 
     def longest(self, length: Expr) -> Expr:
-        """The largest length among the items of a batch."""
+        """Evaluate ``length``, an expression of an item's lengths, for all items; return the largest value."""
         of = {length.symbol: length.items for length in self.graph.lengths}
         items = next(of[symbol] for symbol in sorted(length.free_symbols, key=str) if symbol in of)
         return Integer(max(self.of_items(length, items), default=0))
 
     def of_items(self, expr: Expr, items: str) -> Iterator[Any]:
-        """Yield the value of an expression for each item of an index set."""
+        """Yield the value of an expression for each item of the index set ``items``."""
         for item in self.batch.get(items, [{}]):
             self.update(item)
             yield self.value(expr)
 
     def text(self, path: Path) -> str:
-        """Render a path with the current indices."""
+        """Render a module path with the current loop indices."""
         return "".join(part if isinstance(part, str) else str(self.value(part)) for part in path.parts)
 
 
 def derived_pairs(graph: Graph, config: Mapping[str, Any], items: Mapping[str, list[Any]]) -> Pairs:
-    """Count the pairs that a spec leaves out for one config and batch, per iteration of a repeat."""
+    """Count the query-key pairs that a spec's masks leave out, for one config and the items of a batch."""
     values, found = Evaluated(graph, config, items), Counter[str]()
     for operator in running(graph.body, values):
         for contraction in operator.contractions:
@@ -132,9 +140,11 @@ def derived_pairs(graph: Graph, config: Mapping[str, Any], items: Mapping[str, l
 class Masks:
     """Comparison of the masks of a real class with those of a spec.
 
-    ``modules`` are the innermost modules that differ, each with the pairs that the class hides, and those that the spec leaves
-    out, once for each head. ``unseen`` says why the class could not be run. ``unlike`` is an attention implementation of the
-    library under which the class hides other pairs than by default.
+    Attributes:
+        modules: The innermost modules that differ: (path, number of pairs that the class masks, number that the spec leaves
+            out), summed over heads.
+        unseen: Why the class could not be run; empty if it ran.
+        unlike: An attention implementation of the library under which the class masks other pairs than by default.
     """
 
     modules: tuple[tuple[str, int, int], ...] = ()
@@ -143,7 +153,7 @@ class Masks:
 
     @property
     def verdict(self) -> str:
-        """``equal``, ``differ``, or ``not seen``."""
+        """The result as a word: ``equal``, ``differ``, or ``not seen`` if the class could not be run."""
         return "not seen" if self.unseen else "differ" if self.modules else "equal"
 
     def as_json(self) -> dict[str, Any]:
@@ -164,7 +174,7 @@ class Masks:
 
 
 def compared(real: Pairs, derived: Pairs) -> Masks:
-    """Compare hidden pairs over modules that attend on both sides, and keep the innermost that differ."""
+    """Compare masked pairs by module, where both sides have attention; keep the innermost that differ."""
     known = real.attending & derived.attending | {""}
     wrong = {path for path in known if real.hidden[path] != derived.hidden[path]}
     inner = [path for path in wrong if not any(other.startswith(f"{path}." if path else "") for other in wrong - {path})]
@@ -172,7 +182,7 @@ def compared(real: Pairs, derived: Pairs) -> Masks:
 
 
 def running(nodes: Iterable[Node], values: Evaluated) -> Iterator[Operator]:
-    """Yield the operators that run, per iteration of each loop; ``values`` holds the current indices."""
+    """Yield every operator that runs, once per iteration; loop indices are updated in ``values``."""
     for node in nodes:
         if isinstance(node, Operator) and values.value(node.guard.expr):
             yield node
@@ -186,7 +196,7 @@ def running(nodes: Iterable[Node], values: Evaluated) -> Iterator[Operator]:
 
 
 def register() -> None:
-    """Register ``FLASH`` with transformers; its masks are those of flash attention: none without padding."""
+    """Register :func:`attend` with transformers as ``FLASH``, with the masks of flash attention."""
     transformers, masks = needed("transformers"), needed("transformers.masking_utils")
     transformers.AttentionInterface.register(FLASH, attend)
     transformers.AttentionMaskInterface.register(FLASH, masks.flash_attention_mask)
@@ -202,7 +212,11 @@ def attend(
     is_causal: bool | None = None,
     **__: Any,
 ) -> tuple[Any, None]:
-    """Attention of queries (batch, heads, tokens, width) under ``is_causal`` and a window to both sides."""
+    """Compute attention masked like flash attention; return its output, and None for the weights.
+
+    Queries, keys and values have the shape (batch, heads, tokens, width). ``sliding_window`` masks pairs that are at least so
+    many positions apart.
+    """
     torch = needed("torch")
     groups = query.shape[1] // key.shape[1]
     key, value = (each.repeat_interleave(groups, 1) for each in (key, value))

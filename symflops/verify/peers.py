@@ -33,9 +33,16 @@ TOLERANCE = Fraction(1, 10**12)
 
 @dataclass(frozen=True, slots=True)
 class Conformance:
-    """Result of comparing one record of a framework with its derivation.
+    """Result of comparing one record of a framework with the derived figure.
 
-    ``status`` is ``equal``, ``different``, ``refused`` (only the framework returns a figure) or ``unmapped``.
+    Attributes:
+        system: The name of the framework.
+        id: The name of the record.
+        status: ``equal``, ``different``, ``refused`` (only the framework returns a figure) or ``unmapped`` (no case fits).
+        expected: The figure or figures that the framework returned; None if it refused.
+        derived: The derived figure or figures; None without a derivation.
+        equal: Whether they agree; also True if both sides refuse.
+        explanation: Why they differ.
     """
 
     system: str
@@ -53,7 +60,7 @@ class Conformance:
 
 
 def systems(folder: Path) -> Iterator[tuple[str, list[Record]]]:
-    """Yield each system (a framework) with its records; a system is one JSON file in ``folder``.
+    """Yield (system, records) for each JSON file in ``folder``; the system, a framework, is named by it.
 
     Raises:
         SymflopsError: the folder does not exist, or a file is not JSON.
@@ -73,7 +80,7 @@ def systems(folder: Path) -> Iterator[tuple[str, list[Record]]]:
 
 @cache
 def page_of(system: str) -> PeerPage | None:
-    """Read the page that maps the records of a system; None if there is no page."""
+    """Read the page that says how a system's records map to specs and conventions; None if there is none."""
     path = PACKAGE / "conventions" / "peers" / f"{system}.yaml"
     page = read_peers(read_source(path)) if system.isidentifier() and there(path) else None
     return page_of(page.same_as) if page is not None and page.same_as else page
@@ -81,13 +88,13 @@ def page_of(system: str) -> PeerPage | None:
 
 @dataclass
 class Conforming:
-    """Derives the figures of records; caches the programs, which records of one structure share."""
+    """Derives the figures of framework records, and caches the programs needed."""
 
     models: dict[str, Model] = field(default_factory=dict)
     programs: dict[tuple[Any, ...], Program] = field(default_factory=dict)
 
     def judge(self, system: str, position: int, record: Record) -> Conformance:
-        """Compare a record with its derivation."""
+        """Derive the figure of a record and compare it; a record without a name gets its ``position``."""
         page = page_of(str(record.get("system", system))) or page_of(system)
         identity = str(record.get("id") or record.get("case") or position)
         record = completed(page, record)
@@ -107,7 +114,7 @@ class Conforming:
         return Conformance(system, identity, "equal" if equal else "different", expected, derived, equal, explanation)
 
     def derive(self, case: PeerCase, record: Record, names: Names) -> Any:
-        """Derive the figure of a record, or a dict of figures."""
+        """Derive the figure of a record, or name -> figure if the case has several."""
         config = config_of(case, record, names)
         if not case.spec:
             return {key: value_of(tell, names) for key, tell in case.tells}
@@ -131,8 +138,8 @@ class Conforming:
     ) -> InterpretedEstimator:
         """Build the estimator of a model under a convention; configs of one structure share a program.
 
-        A framework may count one model as another: the class in a record's config is ignored, and the rules of the class
-        ``named`` apply.
+        The class in the record's config is ignored, because a framework may count one model as another. ``named`` is the class
+        whose rules apply.
         """
         config = {key: value for key, value in config.items() if key not in NAMING}
         if spec not in self.models:
@@ -152,7 +159,7 @@ class Conforming:
 
 
 def completed(page: PeerPage | None, record: Record) -> Record:
-    """Complete the config of a record with the fields that its page lists for the model's name."""
+    """Return the record with fields that the page lists for its model added to its config, where missing."""
     known = page.models.get(str(record.get("model"))) if page is not None else None
     if known is None:
         return record
@@ -162,7 +169,7 @@ def completed(page: PeerPage | None, record: Record) -> Record:
 
 
 def case_of(page: PeerPage | None, record: Record) -> tuple[PeerCase | None, Names]:
-    """Find the first case of a page whose condition holds (or None); also return the record's names."""
+    """Return (first case of the page whose condition holds, or None; names of the record for expressions)."""
     names = names_of(record)
     for case in page.cases if page is not None else ():
         if case.when is None or value_of(case.when, names):
@@ -171,13 +178,13 @@ def case_of(page: PeerPage | None, record: Record) -> tuple[PeerCase | None, Nam
 
 
 def expected_of(record: Record) -> Any:
-    """Read the figure or state that the framework returned; None if it refused."""
+    """The figure, or the table of figures, that the framework returned for a record; None if it refused."""
     found = record.get("flops") if "state" not in record else record["state"]
     return float(found) if isinstance(found, str) else found
 
 
 def has_figure(record: Record) -> bool:
-    """Whether the figure of a record is null, a finite number, or a table of numbers."""
+    """Whether what a framework returned is valid: null, a finite number, or a table."""
     try:
         found = expected_of(record)
     except ValueError:
@@ -198,7 +205,7 @@ def same(expected: Any, derived: Any) -> bool:
 
 
 def refused(system: str, identity: str, expected: Any, why: str) -> Conformance:
-    """Build the result of a record that cannot be derived: equal if the framework refuses it too."""
+    """Build the result of a record that cannot be derived; it is equal if the framework refuses as well."""
     equal = expected is None
     return Conformance(system, identity, "equal" if equal else "refused", expected, None, equal, "" if equal else why)
 
@@ -211,7 +218,7 @@ def unmapped(page: PeerPage | None) -> str:
 
 
 def explain(expected: Any, derived: Any, case: PeerCase) -> str:
-    """Describe a difference: its known reason, if any, and its size."""
+    """Describe a difference of two figures: the reason that ``case`` states, if any, and its size."""
     if not isinstance(expected, (int, float)) or not isinstance(derived, (int, float, Fraction)):
         return case.because or "the figures differ"
     theirs, ours = Fraction(expected), Fraction(derived)
@@ -220,7 +227,7 @@ def explain(expected: Any, derived: Any, case: PeerCase) -> str:
 
 
 def shares(found: Sequence[Conformance]) -> dict[str, tuple[int, int]]:
-    """Map each system to its numbers of equal records and of all records."""
+    """Map each system to (number of equal records, number of records)."""
     counts: dict[str, tuple[int, int]] = {}
     for one in found:
         equal, total = counts.get(one.system, (0, 0))

@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def compared(name: str, reference: str, config: dict[str, Any]) -> dict[str, Any]:
-    """Compare the real class with a spec: its parameters, their differences, and its masks."""
+    """Compare the real class with a spec: parameters as :func:`proof.compared`, with ``masks`` as text."""
     found = proof.compared(name, reference, config)
     masks = masks_beside(name, reference, config)
     more = [str(masks)] if masks and masks.modules else []
@@ -52,7 +52,11 @@ def masks_beside(name: str, reference: str, config: Mapping[str, Any]) -> Masks 
 
 
 def like(small: Mapping[str, Any], config: Mapping[str, Any], layers: Collection[str], place: str = "") -> dict[str, Any]:
-    """Copy flags, words, nulls, lists and ``layers`` of a config to a small one; other numbers stay."""
+    """Return the config ``small`` with the values of ``config``, except for most numbers.
+
+    The model stays small: only numbers under the keys ``layers`` are taken over. ``place`` is the path of a nested config, with
+    a dot at its end.
+    """
     found = dict(small)
     for key, value in config.items():
         inner = small.get(key)

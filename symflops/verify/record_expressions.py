@@ -24,7 +24,7 @@ PARTS = ("config", "seqlens", "other_args", "args")
 
 
 class Names(Mapping[str, Any]):
-    """Names that expressions over a record may use; a missing name is null."""
+    """Values of the names in expressions over a record; a missing name has the value None."""
 
     def __init__(self, words: Mapping[str, Any]) -> None:
         self.words = words
@@ -43,7 +43,7 @@ class Names(Mapping[str, Any]):
 
 
 def names_of(record: Record) -> Names:
-    """Collect the names of a record and its parts; nested ones (``text_config``) get the outer prefix."""
+    """Collect the fields of a record as names; nested ones are prefixed: ``text_config_hidden_size``."""
     words: dict[str, Any] = {}
     for part in (record, *(record.get(name) for name in PARTS)):
         words.update(_flat(part, "") if isinstance(part, Mapping) else ())
@@ -85,7 +85,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def _number(count: Any) -> int:
-    """Check that a number of items is within bounds."""
+    """Return a number of items as an int, if it is from 0 to ``MOST_ITEMS``."""
     if not 0 <= int(count) <= MOST_ITEMS:
         raise ValueError(f"{count} items")
     return int(count)
@@ -109,7 +109,7 @@ def value_of(expression: Expression, names: Mapping[str, Any]) -> Any:
 
 
 def regime_of(case: PeerCase, names: Names) -> str:
-    """Format the regime of a record with overridden fields as ``name:key=value,...``."""
+    """Return the regime of a record as text: its name, or ``name:key=value,...`` with changed fields."""
     changes = []
     for key, expression in case.changes:
         value = value_of(expression, names)
@@ -131,7 +131,7 @@ def _mapping(part: Any) -> Mapping[str, Any]:
 
 
 def batch_of(case: PeerCase, record: Record, names: Names) -> dict[str, Any]:
-    """Compute the lengths of each stream from a record."""
+    """Map each stream to its lengths, computed from a record as ``case`` says."""
     lists = {lengths.stream: value_of(lengths.source, names) for lengths in case.batch}
     longest = max((len(entries) for entries in lists.values() if isinstance(entries, tuple)), default=0)
     return {lengths.stream: _entries(lengths, lists[lengths.stream], longest, names) for lengths in case.batch}

@@ -46,10 +46,20 @@ WITHIN = re.compile(r"[^.]\*|\*[^.]")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of one record; ``why`` gives the details.
+    """The result of comparing one record with its derivation.
 
-    ``status`` is ``exact``, ``mismatch``, ``no-spec`` or ``error``. A record listed as inexact has ``inexact``, or ``stale``
-    if it is exact after all. ``modules`` are derived minus measured forward FLOPs of the modules that differ.
+    Attributes:
+        id: The name of the record.
+        status: ``exact``, ``mismatch``, ``no-spec`` or ``error``; for a record listed as inexact, ``inexact`` or ``stale`` (it
+            is exact after all).
+        parameters_ok: Whether parameters agree, each by its number of elements.
+        forward_ok: Whether forward FLOPs agree.
+        backward_ok: Whether backward FLOPs agree.
+        modules_ok: Whether forward FLOPs of every module agree.
+        expected: ``parameters``, ``forward`` and ``backward`` as measured.
+        derived: The same figures as derived.
+        why: Details of a difference or error.
+        modules: Derived minus measured forward FLOPs, by path of the modules that differ.
     """
 
     id: str
@@ -70,7 +80,7 @@ class Verdict:
 
 
 def read_records(folder: Path) -> Iterator[Record]:
-    """Every record of every ``*.json`` below ``folder``, in the order of the paths.
+    """Yield the records of all ``*.json`` files below ``folder``, ordered by path.
 
     Raises:
         SymflopsError: the folder does not exist, or a file is not a list of records.
@@ -92,7 +102,10 @@ def read_records(folder: Path) -> Iterator[Record]:
 
 
 def expected_of(record: Record) -> dict[str, int | None]:
-    """Measured figures, plus the FLOPs of operations that the counter missed, if they are known."""
+    """The measured figures of a record: ``parameters``, ``forward``, ``backward`` (None if not measured).
+
+    FLOPs of operations that the counter missed are added if they are known.
+    """
     missed = record.get("uncounted_ops") or {}
     extra = {side: sum(op["flops"] or 0 for op in missed.get(side, {}).values()) for side in ("fwd", "bwd")}
     backward = record.get("bwd_flops_grouped_conv_fixed")
@@ -146,7 +159,7 @@ def config_of_record(model: Model, record: Record) -> Mapping[str, Any]:
 
 
 def regime_of_record(model: Model, record: Record) -> Regime:
-    """Regime of a record: its ``regime``, else all parameters train (and inputs get a gradient if stated)."""
+    """The regime of a record; without one all parameters train, and if stated inputs get gradients."""
     if record.get("regime"):
         regime = regime_of_mapping(record["regime"])
         return regime if regime.loss else replace(regime, loss=loss_of(model, record))
@@ -156,7 +169,7 @@ def regime_of_record(model: Model, record: Record) -> Regime:
 
 
 def loss_of(model: Model, record: Record) -> tuple[str, ...]:
-    """Outputs of the spec that the loss of ``record`` sums; empty if it sums all outputs, or names none."""
+    """Names of the outputs that the loss of ``record`` sums; empty if it sums all, or does not say."""
     named = record.get("loss_over")
     outputs = [output.text for output in model.spec.outputs]
     summed = tuple(name for name in outputs if isinstance(named, list) and name in named)
@@ -164,7 +177,7 @@ def loss_of(model: Model, record: Record) -> tuple[str, ...]:
 
 
 def arguments_of(model: Model, record: Record) -> dict[str, Any]:
-    """Inputs of a record by name; positional ``args`` follow the order of the spec's inputs.
+    """Map input names to what the record says of them; positional ``args`` are in the spec's order.
 
     A single tensor under an unknown name is used for every input: self-attention takes one sequence.
     """
@@ -179,7 +192,7 @@ def arguments_of(model: Model, record: Record) -> dict[str, Any]:
 
 
 def tensor_differences(estimator: InterpretedEstimator, record: Record) -> Iterator[str]:
-    """Describe each parameter whose measured and derived element counts differ."""
+    """Yield a line of text for each parameter whose measured and derived numbers of elements differ."""
     derived: dict[str, int] = {}
     counts = estimator.tensors()
     if any(WITHIN.search(name) for name in counts):  # an index that is part of a word, as in weight_ih_l0
@@ -195,7 +208,7 @@ def tensor_differences(estimator: InterpretedEstimator, record: Record) -> Itera
 
 
 def module_differences(estimator: InterpretedEstimator, moments: Any, record: Record) -> dict[str, int]:
-    """Derived minus measured forward FLOPs of the modules that differ; a container includes its children."""
+    """Map modules that differ to derived minus measured forward FLOPs; a module includes those inside it."""
     derived = rolled_up(estimator.running(moments))
     missed = sum(op["flops"] or 0 for op in (record.get("uncounted_ops") or {}).get("fwd", {}).values())
     differences = {name: derived.get(name, 0) - measured for name, measured in sorted(record["by_module_fwd"].items())}
@@ -203,9 +216,9 @@ def module_differences(estimator: InterpretedEstimator, moments: Any, record: Re
 
 
 def published_of(records: Iterable[Record], models: Mapping[str, Model]) -> dict[str, list[dict[str, Any]]]:
-    """Map each spec to entries of its records of published size, or of its first record if none has that.
+    """Select the records that a spec's page shows: name of the spec -> their entries, as :func:`entry_of`.
 
-    If none of these records proves the closed forms of the spec's page, the first record that does is added.
+    They are those of published size, else the first one. If none has the page's closed forms, one that has them is added.
     """
     found: dict[str, list[Record]] = {}
     for record in records:
@@ -219,7 +232,7 @@ def published_of(records: Iterable[Record], models: Mapping[str, Model]) -> dict
 
 
 def kept(records: Sequence[Record], models: Mapping[str, Model]) -> list[Record]:
-    """Select the records of one spec for :func:`published_of`."""
+    """Select from the records of one spec those that :func:`published_of` shows."""
     found = [record for record in records if record.get("published_size")] or list(records[:1])
     structure = models[records[0]["class"]].typical(["full"], ["torch"]).fixed
 

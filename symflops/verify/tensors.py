@@ -72,7 +72,14 @@ def arguments_of(
 
 
 def tensor_of(info: InputInfo, items: list[Item], sizes: Mapping[str, Any], streams: Mapping[str, Any]) -> Any:
-    """Build the tensor of one input: int64 indices if it has no width, else float32."""
+    """Build the tensor of one input: int64 indices if it has no width, else float32.
+
+    Args:
+        info: The input.
+        items: The lengths of each of its items, by axis.
+        sizes: The sizes of the config.
+        streams: The streams of the program by name.
+    """
     torch = needed("torch")
     layout = info.layout
     assert layout is not None
@@ -89,12 +96,12 @@ def tensor_of(info: InputInfo, items: list[Item], sizes: Mapping[str, Any], stre
 
 
 def moved(value: Any, device: str) -> Any:
-    """Move arguments to another device, where meta tensors become zeros."""
+    """Return arguments with zeros on ``device`` in place of their meta tensors."""
     return value if device == "meta" else filled(value, lambda one, _: needed("torch").zeros_like(one, device=device))
 
 
 def filled(value: Any, make: Callable[[Any, str], Any], name: str = "") -> Any:
-    """Replace each tensor without values by ``make(tensor, name)``, also inside mappings and lists."""
+    """Replace each meta tensor by ``make(tensor, name)``, also in mappings and lists; ``name`` is its key."""
     if isinstance(value, Mapping):
         return {inner: filled(item, make, str(inner)) for inner, item in value.items()}
     if isinstance(value, list):
@@ -128,12 +135,12 @@ def _dtype(torch: Any, name: Any) -> Any:
 
 
 def _samples(sets: Mapping[str, list[Item]]) -> list[Item]:
-    """Items of an index set without lengths: one empty item per sample."""
+    """The items of an index set that has no lengths: an empty dict per sample."""
     return [{} for _ in sets.get(SAMPLES, ({},))]
 
 
 def _dense(info: InputInfo, items: list[Item]) -> Item:
-    """Lengths of a dense input, which must be equal for all items."""
+    """The lengths, by axis, that all items of a dense input share; they must be equal."""
     assert info.layout is not None
     if not info.layout.counts:
         named = {name for axis in info.layout.axes for name in NAMES.findall(axis.partition("=")[0])}
@@ -146,7 +153,10 @@ def _dense(info: InputInfo, items: list[Item]) -> Item:
 
 
 def _dimension(info: InputInfo, axis: str, lengths: Item, width: int | None, sizes: Mapping[str, Any]) -> int:
-    """Length of one dimension of a layout: ``b``, an axis, the width, a size or formula (``t=1``: ``t``)."""
+    """The length of the dimension ``axis`` of an input's layout.
+
+    It is the first of: an entry of ``lengths`` under this name, ``width`` (if not None), a size, the value of a formula.
+    """
     word = axis.partition("=")[0]
     if word in lengths:
         return lengths[word]

@@ -23,9 +23,10 @@ PASSES = ("forward", "backward")
 
 
 def judged(verdict: Verdict, record: Record, known: Mapping[str, KnownInexact]) -> Verdict:
-    """Adjust a verdict by the inexact list: ``inexact`` if the record differs exactly as its entry states.
+    """Adjust the verdict on a record that is in the list of known inexact ones (``known``, by name).
 
-    If a listed record is exact, its entry is ``stale``. If it differs in another way, the verdict describes how.
+    The status becomes ``inexact`` if the record differs exactly as listed, and ``stale`` if it is exact. If it differs in
+    another way, the status stays, and ``why`` describes how.
     """
     entry = known.get(verdict.id)
     if entry is None or verdict.status not in ("exact", "mismatch"):
@@ -47,7 +48,10 @@ def judged(verdict: Verdict, record: Record, known: Mapping[str, KnownInexact]) 
 
 
 def containers(entry: KnownInexact, measured: Mapping[str, int]) -> dict[str, int]:
-    """Sum the stated differences of modules into their measured containers; zero sums are omitted."""
+    """Add up an entry's FLOP differences by module: each module includes the modules inside it.
+
+    Modules are left out if they are neither ``measured`` nor listed in the entry, or if their sum is 0.
+    """
     found: Counter[str] = Counter()
     for name, difference in entry.modules:
         words = name.split(".")
@@ -88,12 +92,12 @@ class VerifiedSpec:
 
     @cached_property
     def model(self) -> Model:
-        """The model of the spec, loaded on first access."""
+        """The loaded spec."""
         return load(self.file)
 
     @property
     def references(self) -> Sequence[str]:
-        """The reference classes of the spec, cached ones if possible."""
+        """The names of the real classes that the spec describes, from the cache if possible."""
         return self.model.spec.references if self.names is None else self.names
 
     def verdict(self, record: Record) -> Verdict:
@@ -117,7 +121,7 @@ class VerifiedSpec:
 
 
 def verify_records(records: Sequence[Record], specs: Mapping[str, VerifiedSpec]) -> Iterator[Verdict]:
-    """Yield the verdict on each record; ``specs`` maps class names to specs."""
+    """Yield the verdict on each record; ``specs`` maps names of real classes to specs."""
     for record in records:
         spec = specs.get(record["class"])
         if spec is None:

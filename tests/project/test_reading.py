@@ -18,7 +18,7 @@ MODULES = {"json", "yaml", "pickle", "csv", "np", "numpy", "torch", "marshal", "
 REASONS = {
     ("cli/draft.py", "report"): "parses a text that was printed just now",
     ("draft/prove/census.py", "entry_of"): "copies what is in memory",
-    ("cli/main.py", "_told"): "opens the null device",
+    ("cli/main.py", "_exit_for"): "opens the null device",
     ("cli/terminal.py", "__enter__"): "opens the null device",
     ("cli/actions/new.py", "spec_text"): "parses a text that was read with a limit",
     ("cli/mfu.py", "summed"): "parses a text that was read with a limit",

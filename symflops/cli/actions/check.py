@@ -83,14 +83,17 @@ def findings(
 
 
 def _build(model: Model, variant: str) -> None:
-    """Build the graph of the defaults or a variant; derive a variant that may list needless sizes."""
+    """Build the graph of ``variant`` (empty: the defaults), which raises the errors of its structure.
+
+    A variant that may list needless sizes is also derived.
+    """
     fixed = model.graph({} if not variant else None, variant).fixed
     if variant and needless_sizes(model.variant(variant), fixed):
         model.structure(variant)
 
 
 def _built_with(report: Reporter, *given: Any) -> Graph:
-    """Build the graph of a spec, and add its warnings to ``report``."""
+    """Build the graph of the spec ``given``, add its warnings to ``report``, and return the graph."""
     graph, found = build_through(*given)
     found.check()
     _keep(report, found.diagnostics)
@@ -98,7 +101,7 @@ def _built_with(report: Reporter, *given: Any) -> Graph:
 
 
 def _findings_of(step: Callable[..., object], *given: Any) -> Sequence[Diagnostic]:
-    """Run ``step`` and return the findings of its :class:`SpecError`; empty if it succeeds."""
+    """Call ``step`` with ``given``; return the findings of the :class:`SpecError` that it raises, else ()."""
     try:
         step(*given)
     except SpecError as error:
@@ -135,7 +138,15 @@ def _keep(report: Reporter, diagnostics: Iterable[Diagnostic]) -> None:
 
 
 class Shown(NamedTuple):
-    """Role and regions of an operator, each with its origin: spec, kind, structure or path pattern."""
+    """Role and regions of an operator, as ``symflops check --roles`` shows them.
+
+    Attributes:
+        module: The path of the operator.
+        operator: The kind of the operator.
+        role: The role by which conventions count it.
+        origin: Where the role comes from: ``spec``, ``kind``, ``structure``, or ``path`` and a pattern.
+        regions: Each region of the operator, mapped to its origin.
+    """
 
     module: str
     operator: str
@@ -145,7 +156,7 @@ class Shown(NamedTuple):
 
 
 def role_rows(model: Model) -> list[Shown]:
-    """List the role and regions of each operator with work or parameters, in all structures of a spec."""
+    """Return one row per operator with work or parameters, over the default structure and all variants."""
     found = (_role_row(operator) for graph in graphs(model) for operator in graph.operators() if _counts(operator))
     return list({(row.module, row.operator, row.role, row.origin): row for row in found}.values())
 
@@ -169,7 +180,7 @@ def _role_row(operator: Operator) -> Shown:
 
 
 def origin_of(operator: Operator, role: str) -> str:
-    """Origin of an inferred role or region: ``structure``, or ``path`` and the pattern that matches."""
+    """Return the origin of the inferred ``role``: ``structure``, or ``path`` and the matching pattern."""
     path = str(operator.path)
     if ROLES[role].group == "region":
         return next(f"path {pattern}" for pattern, region in rules().regions if region == role and fnmatchcase(path, pattern))
@@ -183,7 +194,7 @@ def _shipped() -> tuple[Convention, ...]:
 
 
 def notes(model: Model, more: Iterable[str | Path] = ()) -> list[Diagnostic]:
-    """Notes on inferred roles that change the count of a shipped convention, or of one in ``more``.
+    """Return notes on inferred roles that change the figures of a shipped convention or one in ``more``.
 
     Raises:
         SpecError: the structure needs a size that is not given.
@@ -199,7 +210,7 @@ def notes(model: Model, more: Iterable[str | Path] = ()) -> list[Diagnostic]:
 
 
 def _note(found: Sequence[Effect]) -> Diagnostic:
-    """Build one note on operators that share an inferred role, or a region, and its origin."""
+    """Build one note on the operators ``found``, which share an inferred role and the role's origin."""
     operator, role, _ = found[0]
     origin = origin_of(operator, role)
     said = "the structure" if origin == "structure" else f"the name of '{operator.path}'"
@@ -217,7 +228,7 @@ def _note(found: Sequence[Effect]) -> Diagnostic:
 
 
 def notes_or_none(model: Model, more: Iterable[str | Path] = ()) -> Sequence[Diagnostic]:
-    """Notes on the inferred roles of a model; empty if its structure needs a size that is not given."""
+    """Return :func:`notes`, or () if the structure of the model needs a size that is not given."""
     try:
         return notes(model, more)
     except SpecError:
@@ -225,7 +236,7 @@ def notes_or_none(model: Model, more: Iterable[str | Path] = ()) -> Sequence[Dia
 
 
 def changes(files: Iterable[SpecFile]) -> Iterator[None]:
-    """Yield at once, then after each change of a YAML or JSON file that one of ``files`` may read."""
+    """Yield once at the start, then after each change to a YAML or JSON file that a spec may read."""
     files, last = list(files), None
     while True:
         now = state(files)
@@ -236,7 +247,7 @@ def changes(files: Iterable[SpecFile]) -> Iterator[None]:
 
 
 def state(files: Iterable[SpecFile]) -> State:
-    """Map each file that one of the specs may read to its size and modification time."""
+    """Map the path of each file that a spec may read to (size in bytes, modification time in ns)."""
     folders = {folder for file in files for base in (file.path.parent, file.root) for folder in (base, base / "blocks")}
     found: State = {}
     for path in (path for folder in sorted(folders) for kind in ("yaml", "json") for path in folder.glob(f"*.{kind}")):

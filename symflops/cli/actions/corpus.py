@@ -75,7 +75,7 @@ class Table:
             raise SymflopsError(f"{self.path}: {str(error).splitlines()[0]}") from None
 
     def rows(self, query: str) -> list[dict[str, Any]]:
-        """Run a query and return its rows as dicts."""
+        """Run a query; return each row of the result as a dict from column name to value."""
         with self.told():
             found = self.connection.execute(query)
             names = [column[0] for column in found.description]
@@ -101,7 +101,10 @@ def quoted(text: str) -> str:
 
 
 class Scan:
-    """Sums over a table that ``models`` need, from one query, grouped by the columns ``by``."""
+    """A scan of a table: one query computes all sums that ``models`` need.
+
+    ``rows`` is the result of the query, with one row for each combination of values in the columns ``by``.
+    """
 
     def __init__(self, table: Table, models: Sequence[Priced], by: Sequence[str] = ()) -> None:
         self.table, self.models = table, models
@@ -141,9 +144,10 @@ class Scan:
         return "no column has a length"
 
     def costs(self, path: str, kept: Sequence[str]) -> dict[str, str]:
-        """Write the cost of each row, both passes, to Parquet; return the SQL type of each cost column.
+        """Write the cost of each row to the Parquet file ``path``; map each cost column to its SQL type.
 
-        A column has 64 bits if all its costs fit, else 38 decimal digits. Rows that cannot run have null.
+        A cost covers both passes; it is null for rows that the model cannot run. A cost column has 64 bits if all costs
+        fit, else 38 decimal digits. The columns ``kept`` of the table are copied to the file.
         """
         models = {name: (model.rows, model.terms()) for name, model in zip(cost_names(self.models), self.models, strict=True)}
         writer = Writer(DUCKDB, self.table.name, self._largest(), checked=True)
@@ -163,14 +167,14 @@ class Scan:
         return kinds
 
     def _largest(self) -> dict[str, int]:
-        """Largest valid length in each column; these lengths bound the cost of every row."""
+        """Map each column to its largest valid length; these lengths bound the cost of every row."""
         names = {name: DUCKDB.name(name) for name in self.longest}
         cells = [f"max({name}) FILTER ({name} BETWEEN 0 AND {self.longest[key]}) AS {name}" for key, name in names.items()]
         (found,) = self.table.rows(f"SELECT {', '.join(cells)} FROM {self.table.name}")
         return {name: int(value or 0) for name, value in found.items()}
 
     def _kinds(self, writer: Writer, models: Mapping[str, tuple[Any, Any]]) -> dict[str, str]:
-        """SQL types of cost columns that may exceed 64 bits, from the largest cost of each model."""
+        """Map each cost column in ``models`` to the SQL type that its largest cost needs."""
         if not models:
             return {}
         most = writer.costs(models, dict.fromkeys(models, "HUGEINT"), [])
@@ -180,7 +184,7 @@ class Scan:
 
 
 def cost_names(models: Sequence[Priced]) -> list[str]:
-    """Names of the cost columns: ``flops`` for one model, else with model, regime and convention."""
+    """Return a cost column name per model: ``flops`` for a single one, else with regime and convention."""
     if len(models) == 1:
         return ["flops"]
     found: list[str] = []
@@ -192,7 +196,7 @@ def cost_names(models: Sequence[Priced]) -> list[str]:
 
 
 def query_for(engine: str, table: str, models: Sequence[Priced], by: Sequence[str]) -> str:
-    """SQL query for one engine that computes all sums which ``models`` need."""
+    """Return the SQL query, for one engine, of all sums that ``models`` need, grouped by columns ``by``."""
     words: Engine = ENGINES[engine]
     totals = all_totals(models)
     return Writer(words, words.table(table), lengths_up_to(totals), by).aggregate(totals)

@@ -61,9 +61,16 @@ def records_of(root: Path) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Generated files of one spec by name, its catalog entry, and digests of its sources and records.
+    """All that is generated from one spec.
 
-    If an earlier run wrote the files and they still exist, ``digests`` replaces ``files``.
+    Attributes:
+        name: The name of the spec.
+        group: The folder of the spec.
+        files: Text of each file by its path in the output folder; empty if an earlier run wrote the files.
+        entry: The entry of the spec in the catalog.
+        sources: Digest of each source file of the spec by path.
+        verified: Digest of the measured records of the spec and of its data files.
+        digests: Digest of each file that an earlier run wrote, by path.
     """
 
     name: str
@@ -76,7 +83,7 @@ class Output:
 
     @property
     def digest_of(self) -> dict[str, str]:
-        """Digest of each file, by name."""
+        """Map the path of each file in the output folder to its digest."""
         return {**self.digests, **{name: digest(text) for name, text in self.files.items()}}
 
     def has(self, module: str) -> bool:
@@ -123,7 +130,7 @@ def output_of(file: SpecFile, chosen: Chosen = ALL) -> Output:
 
 
 def standalone(file: SpecFile, chosen: Chosen = ALL) -> dict[str, str]:
-    """Render a Python module per structure of a spec, by file name; it needs only the standard library.
+    """Render a Python module per structure, by file name; they import only the standard library.
 
     Raises:
         SpecError: the spec is not valid.
@@ -150,18 +157,25 @@ def files_of(name: str, entry: Mapping[str, Any], paths: Iterable[str]) -> list[
 
 
 def known(out: Path, name: str) -> dict[str, Any]:
-    """Read a file of ``SHAPES`` that an earlier run wrote; empty if it is missing or damaged."""
+    """Read a JSON file that an earlier run wrote; return {} if it is missing or has another shape."""
     found: dict[str, Any] = read_own(out / name, SHAPES[name])
     return found
 
 
 def printed(value: Mapping[str, Any]) -> str:
-    """JSON for a committed file: sorted, indented, with a last newline."""
+    """Print ``value`` as JSON for a committed file: sorted keys, indented, with a final newline."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def shared_files(outputs: Sequence[Output], known: Mapping[str, Any], catalog: Mapping[str, Any], root: Path) -> dict[str, str]:
-    """Render catalog, summary and manifest; specs not compiled in this run keep their entries."""
+    """Render the catalog, the summary and the manifest, by file name.
+
+    Args:
+        outputs: Outputs of the specs of this run; other specs keep their entries.
+        known: The manifest of an earlier run.
+        catalog: The catalog of an earlier run.
+        root: The library, for its records.
+    """
     entries = {**catalog.get("specs", {}), **{output.name: output.entry for output in outputs}}
     digests = dict(known.get("outputs", {}))
     for output in outputs:
@@ -196,7 +210,7 @@ def summary_of(root: Path, entries: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def without(names: set[str], manifest: dict[str, Any], catalog: dict[str, Any]) -> None:
-    """Drop specs that no longer exist from a manifest and a catalog, in place."""
+    """Remove specs that are not in ``names`` from a manifest and a catalog, in place."""
     for name in set(manifest.get("specs", {})) - names:
         entry = catalog.get("specs", {}).pop(name, {})
         manifest["specs"].pop(name)
@@ -205,9 +219,10 @@ def without(names: set[str], manifest: dict[str, Any], catalog: dict[str, Any]) 
 
 
 class Stamps:
-    """Digests of generated files and of their inputs in an output folder, to skip unchanged specs.
+    """The stamps of an output folder, by which later runs skip unchanged specs.
 
-    ``code`` maps the root of a library to the digest of the code and data that all its files depend on.
+    The stamp of a spec has the digests of the generated files and of what they were generated from. ``code`` maps the root of
+    a library to the digest of the code and data on which all its files depend.
     """
 
     def __init__(self, out: Path, code: Callable[[Path], str]) -> None:
@@ -217,16 +232,16 @@ class Stamps:
         self.written = 0
 
     def outdated(self, files: Iterable[SpecFile]) -> list[SpecFile]:
-        """Filter ``files`` to the specs whose outputs must be regenerated."""
+        """Return the specs in ``files`` whose stamp is missing or no longer matches."""
         return [file for file in files if not unchanged(file, self.known.get(file.label, {}), self.code(file.root), self.out)]
 
     def output(self, file: SpecFile) -> Output:
-        """Return the stored output of a spec that is not outdated."""
+        """Return the output of an unchanged spec as its stamp has it: digests in place of texts."""
         stamp = self.known[file.label]
         return Output(file.name, file.group, {}, stamp["entry"], stamp["sources"], stamp["verified"], stamp["outputs"])
 
     def add(self, file: SpecFile, output: Output) -> None:
-        """Write the files of a spec, and stamp them with the digests of their inputs."""
+        """Write the generated files of a spec, and record its stamp; :meth:`save` writes the stamps."""
         self.write(output.files)
         self.added.append(file.label)
         self.known[file.label] = {
@@ -238,7 +253,7 @@ class Stamps:
         }
 
     def write(self, files: Mapping[str, str | bytes]) -> None:
-        """Write files by name, if they differ.
+        """Write each file whose content differs from that on disk; ``files`` maps paths to contents.
 
         Raises:
             SymflopsError: a link leads out of the folder.
@@ -250,7 +265,7 @@ class Stamps:
             self.written += write(path, text)
 
     def save(self) -> None:
-        """Write the stamps of this run, merged into those that other runs have written since."""
+        """Write the stamp file: the stamps of this run, and for other specs those that are on disk."""
         write(self.out / STAMP, printed(known(self.out, STAMP) | {label: self.known[label] for label in self.added}))
 
     def summary(self, files: Sequence[SpecFile]) -> str:
@@ -260,14 +275,14 @@ class Stamps:
 
 
 def unchanged(file: SpecFile, stamp: Mapping[str, Any], code: str, out: Path) -> bool:
-    """Whether the package, a spec with its blocks and records, and its generated files are unchanged."""
+    """Whether nothing differs from ``stamp``: ``code``, the spec's sources and records, generated files."""
     if stamp.get("code") != code or stamp.get("verified") != verified_digest(file) or not file.has(stamp.get("sources", {})):
         return False
     return all((out / name).is_file() and digest(read_bytes(out / name)) == known for name, known in stamp["outputs"].items())
 
 
 def orphans(out: Path, expected: set[str]) -> Iterator[str]:
-    """Files below ``out`` that belong to no spec."""
+    """Yield the paths of files below ``out`` that are not ``expected``; hidden files are ignored."""
     for path in sorted(out.rglob("*")):
         name = path.relative_to(out).as_posix()
         hidden = any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(out).parts)

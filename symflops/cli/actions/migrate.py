@@ -15,7 +15,7 @@ ENDS = (".yaml", ".yml")
 
 
 def files_of(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
-    """Yield the YAML files at or below ``paths``, each with whether ``paths`` names it directly."""
+    """Yield (YAML file, whether ``paths`` names the file itself) for the files at or below ``paths``."""
     for path in paths:
         if path.is_dir():
             yield from ((inner, False) for inner in sorted(path.rglob("*")) if inner.suffix in ENDS and inner.is_file())
@@ -24,7 +24,7 @@ def files_of(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
 
 
 def migrate(path: Path, named: bool, check: bool) -> bool:
-    """Rewrite one file, unless ``check``; return whether it has an older version.
+    """Rewrite one file unless ``check``; return whether it was of an older version.
 
     Raises:
         SpecError: it is not YAML, or of an unknown version.

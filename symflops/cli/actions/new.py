@@ -64,9 +64,9 @@ Document = MutableMapping[str, Any]
 
 
 def start(name: str, folder: Path, like: str | None = None, features: Sequence[str] = ()) -> list[tuple[Path, str]]:
-    """Render the files of a new spec, without writing: the spec, its cases, the schema if missing.
+    """Render the files of a new spec as (path, text): the spec, its cases, and the schema if missing.
 
-    With ``features`` the copy names no reference class and has no cases.
+    The spec is a copy of the spec ``like``. With ``features`` it names no reference class and has no cases. No file is written.
 
     Raises:
         SymflopsError: the name is invalid, the spec to copy does not exist, or a file exists already.
@@ -96,7 +96,7 @@ def is_schema(path: Path) -> bool:
 
 
 def beside(folder: Path, place: str) -> Path:
-    """Resolve ``place``, which may begin with ``../``, against a folder that may not exist yet."""
+    """Resolve the relative path ``place`` against ``folder``, which may not exist yet."""
     return folder.resolve().parent / place[3:] if place.startswith("../") else folder / place
 
 
@@ -158,13 +158,13 @@ def begin(files: Sequence[tuple[Path, str]]) -> None:
 
 @cache
 def features() -> dict[str, Any]:
-    """Read the features that ``--with`` accepts, by name."""
+    """Map the name of each feature that ``--with`` accepts to its changes of a spec."""
     found: dict[str, Any] = YAML(typ="safe", pure=True).load(read_text(PACKAGE / "emit" / "templates" / "features.yaml"))
     return found
 
 
 def add(document: Document, names: Sequence[str], like: str) -> None:
-    """Apply the features ``names`` to ``document``.
+    """Apply the features ``names`` to ``document``, the copied text of the spec ``like``.
 
     Raises:
         SymflopsError: a feature is unknown, or the spec has no entry that it changes.
@@ -200,7 +200,7 @@ def without_class(document: Document) -> None:
 
 
 def bodies(graph: Sequence[Any]) -> Iterator[Document]:
-    """Yield the fields of each graph entry, nested ones included."""
+    """Yield the mapping of fields of each graph entry, entries inside groups included."""
     for entry in graph:
         body = entry if any(key in entry for key in ENTRY) else next(iter(entry.values()), None)
         if isinstance(body, MutableMapping):
@@ -209,13 +209,16 @@ def bodies(graph: Sequence[Any]) -> Iterator[Document]:
 
 
 def unused(letter: str, document: Document) -> str:
-    """Return ``letter``, with a number appended if the spec already uses that word."""
+    """Return ``letter``, with a number appended if that letter occurs in the spec already."""
     taken = set(re.findall(r"[A-Za-z_]\w*", repr(document)))
     return next(name for name in (letter + str(number or "") for number in count()) if name not in taken)
 
 
 def change(document: Document, body: Document, feature: dict[str, Any], letters: dict[str, str]) -> None:
-    """Apply a feature to one entry; drop fields that the new kind lacks, and sizes then unused."""
+    """Apply ``feature`` to the graph entry ``body``; remove fields and sizes that are then not used.
+
+    ``letters`` maps the letters of sizes in the feature to unused letters of the spec.
+    """
     dropped = [body.pop(key) for key in [*body] if key not in feature.get("keep", [*body]) and key not in feature["set"]]
     body.update({key: letters.get(value, value) for key, value in feature["set"].items()})
     for text in map(str, dropped):
@@ -232,7 +235,7 @@ def editor_schema(page: str) -> str:
 
 
 def parameters(text: str) -> tuple[str, ...]:
-    """Names of a block's parameters; empty if its text is not valid YAML."""
+    """Return the names of the parameters of the block ``text``; () if it is not valid YAML."""
     try:
         node = read_yaml(Source("block.yaml", text))
     except SpecError:

@@ -35,7 +35,7 @@ PUBLISHED_NAME, CLASS_DEFAULT = "pub-", "pub-default"
 
 
 def structures(model: Model) -> list[Program]:
-    """Programs that a page calculates with: the default config first, then each published variant."""
+    """Return the programs of a page: that of the default config first, then one per variant."""
     return [structure(model, variant) for variant in ("", *model.variants)]
 
 
@@ -88,7 +88,10 @@ def standalone(model: Model, program: Program | None = None, others: Sequence[st
 
 
 def compared_figures(model: Model, program: Program, against: Sequence[str]) -> tuple[ConventionFigures, ...]:
-    """FLOPs of one step under each convention, stored or derived; empty for a user's own convention."""
+    """Return the figures of a typical batch under each convention of ``against``, stored or derived.
+
+    The result is empty if the first convention of ``program`` is not a shipped one.
+    """
     if not against or program.conventions[0] not in pages("conventions"):
         return ()
     stored = stored_figures(model.file, program, against)
@@ -96,7 +99,10 @@ def compared_figures(model: Model, program: Program, against: Sequence[str]) -> 
 
 
 def setting_of(file: SpecFile, model: Model, found: Sequence[Program], scripts: Sequence[str], home: str) -> Setting:
-    """Collect the parts of a page besides the derivation: presets, drawing, scripts and records."""
+    """Collect the parts of a page besides the derivation: presets, drawing, scripts and records.
+
+    ``scripts`` are the addresses of the scripts of the programs ``found``, ``home`` is that of the index.
+    """
     return Setting(
         family=file.group,
         presets=tuple(presets(file, model, found[0])),
@@ -113,7 +119,7 @@ def script_name(program: Program) -> str:
 
 
 def presets(file: SpecFile, model: Model, program: Program) -> Iterable[Preset]:
-    """Yield measured models, checkpoints and variants; also examples if a size has no default."""
+    """Yield a preset per measured model, checkpoint and variant; also examples if a size has no default."""
     measured = published(file)
     known = [item for item in measured if item.name.startswith(PUBLISHED_NAME) and item.name != CLASS_DEFAULT]
     batch = known[0].batch if known else {}
@@ -135,7 +141,10 @@ def presets(file: SpecFile, model: Model, program: Program) -> Iterable[Preset]:
 
 
 def entry_of(file: SpecFile, program: Program, figures: Worked | None) -> dict[str, Any]:
-    """Build the entry of a model in the index, with its parameters and its FLOPs per step and token."""
+    """Build the entry of a model in the index: the fields of :class:`symflops.emit.html.document.Entry`.
+
+    FLOPs per step and token are those of ``figures`` in the first regime, None without.
+    """
     first = figures.regimes[0] if figures else None
     step = first.forward + first.backward if first else None
     return {
@@ -159,11 +168,11 @@ def index(entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def resource_files() -> Iterable[tuple[str, bytes]]:
-    """Yield the style sheets and scripts of a site: path and content."""
+    """Yield (path in the site, content) of each style sheet and script."""
     return ((f"{ASSETS}/{name}", data) for name, data in resources.files())
 
 
 def code_digest(root: Path) -> str:
-    """One digest of what all pages depend on: the package and the records of published models."""
+    """Return one digest of all that every page depends on: the package, records of published models."""
     paths = (root / name for name in (PUBLISHED, CHECKPOINTS))
     return digest(package_digest() + "".join(digest(read_bytes(path)) for path in paths if path.is_file()))

@@ -24,14 +24,14 @@ SEARCH = ("page.js", "search.js")
 
 
 def files() -> Iterator[tuple[str, bytes]]:
-    """The assets of a site: path below its folder of assets, and content."""
+    """Yield (path below the folder of assets, content) of each style sheet, script and font of a site."""
     paths = (path for path in sorted(ASSETS.rglob("*")) if path.is_file())
     yield from ((path.relative_to(ASSETS).as_posix(), path.read_bytes()) for path in paths)
     yield PEAKS, peaks().encode()
 
 
 def peaks() -> str:
-    """Generate the script with the peak rate of each device: its names, and TFLOP/s by number type."""
+    """Generate the script that lists devices: name, aliases, and peak TFLOP/s by number type."""
     devices: dict[str, tuple[tuple[str, ...], dict[str, float]]] = {}
     for row in table():
         if row.confidence != "U":
@@ -41,14 +41,14 @@ def peaks() -> str:
 
 
 def linked(folder: str, scripts: tuple[str, ...] = SCRIPTS, more: tuple[str, ...] = ()) -> Resources:
-    """Links to the assets in ``folder``, relative to the page, and to the scripts ``more``."""
+    """Print HTML elements that link to style sheets and ``scripts`` in ``folder``, and scripts ``more``."""
     styles = "\n".join(f'<link rel="stylesheet" href="{folder}/{name}">' for name in STYLES)
     sources = [*more, *(f"{folder}/{name}" for name in scripts)]
     return Resources(styles, "\n".join(f'<script src="{source}"></script>' for source in sources))
 
 
 def within(more: tuple[str, ...] = ()) -> Resources:
-    """All assets embedded in the page, fonts included, with the texts of the scripts ``more``."""
+    """Print HTML elements that contain all style sheets, fonts and scripts; ``more`` are script texts."""
     styles = "\n".join(f"<style>\n{style(name)}\n</style>" for name in STYLES)
     texts = [*more, *(peaks() if name == PEAKS else (ASSETS / name).read_text("utf-8") for name in SCRIPTS)]
     return Resources(styles, "\n".join(f"<script>\n{safe(text)}\n</script>" for text in texts))

@@ -40,17 +40,20 @@ SHAPE = {"of": str, "figures": [[str]]}
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Regimes and conventions of generated files; empty means those that a library stores."""
+    """The regimes and conventions that the user chose for generated files; empty: the usual ones."""
 
     regimes: tuple[str, ...] = ()
     conventions: tuple[str, ...] = ()
 
     def regimes_of(self, model: Model, variant: str = "") -> list[str]:
-        """Regimes of a spec: the chosen ones, else those of :func:`baked`."""
+        """Return the names of the regimes of a spec: the chosen ones, else those of :func:`baked`."""
         return list(self.regimes) or baked(model, variant)
 
     def stored(self, model: Model, variant: str = "") -> tuple[str, ...]:
-        """Conventions in a stored program; for a variant or a config-dependent structure, those of modules."""
+        """Return the names of the conventions in the stored program of a spec.
+
+        They are those of :attr:`shown` for a variant, and for a spec whose structure depends on a config.
+        """
         try:
             model.compiled(Goal.GRAPH, variant=variant)
         except NeedsSizeError:
@@ -59,13 +62,13 @@ class Chosen:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The conventions of modules and pages."""
+        """Names of the conventions in generated modules and on pages: the chosen ones, else the defaults."""
         return self.conventions or CONVENTIONS
 
 
 @cache
 def stored() -> tuple[str, ...]:
-    """Shipped conventions marked ``stored``, without the two default ones."""
+    """Return the names of shipped conventions that set ``stored: true``, without the two default ones."""
     return tuple(name for name in pages("conventions") if name not in CONVENTIONS and convention_of(name).stored)
 
 
@@ -73,7 +76,7 @@ ALL = Chosen()
 
 
 def baked(model: Model, variant: str = "") -> list[str]:
-    """Regimes of ``BAKED`` that fit the model and keep as many sizes symbolic as the first one."""
+    """Return the regimes in ``BAKED`` that fit the model and fix no more sizes than the first that fits."""
     config: dict[str, Any] | None = None
     found: list[str] = []
     for regime in BAKED:
@@ -94,12 +97,15 @@ def baked(model: Model, variant: str = "") -> list[str]:
 
 @cache
 def compared() -> tuple[str, ...]:
-    """Shipped conventions marked ``compared``: those that pages of models compare."""
+    """Return the names of shipped conventions that set ``compared: true``; pages show their figures."""
     return tuple(name for name in pages("conventions") if convention_of(name).compared)
 
 
 def figures(model: Model, program: Program, against: Sequence[str]) -> tuple[ConventionFigures, ...]:
-    """FLOPs of a typical batch under conventions; empty without a typical batch or for large structures."""
+    """Return the figures of a typical batch under the first convention and those of ``against``.
+
+    The result is empty if they cannot be computed, and for structures with very many contractions.
+    """
     if not against or program.whole or len(program.regimes[0].lines) > MOST:
         return ()  # statistics of a whole batch have no formula to compare
     try:
@@ -111,9 +117,10 @@ def figures(model: Model, program: Program, against: Sequence[str]) -> tuple[Con
 def convention_figures(
     model: Model, program: Program, config: Mapping[str, Any], names: Sequence[str]
 ) -> tuple[ConventionFigures, ...]:
-    """FLOPs under each convention of ``names`` at default sizes, in the first regime of ``program``.
+    """Return the figures under each convention in ``names`` at default sizes, in the first regime.
 
-    Ratios and causes are relative to the first name. The result is empty if a size has no default.
+    The batch is a typical one. Ratios and causes compare with the convention that ``names`` has first.
+    The result is empty if a size has no default.
 
     Raises:
         SymflopsError: a convention is unknown or invalid, or the model does not accept the typical batch.
@@ -135,7 +142,7 @@ def _figures(model: Model, program: Program, config: Mapping[str, Any], names: S
 
 
 def config_of(program: Program) -> dict[str, Any]:
-    """Build a config with the sizes that decide a program's structure; other fields default."""
+    """Build a config with only those sizes that decide the structure of ``program``."""
     keys = {field.letter: field.keys[0] for field in program.fields}
     config: dict[str, Any] = {}
     for letter, value in program.fixed:
@@ -151,14 +158,14 @@ def config_value(value: Any) -> Any:
 
 
 def text_of(program: Program, found: Sequence[ConventionFigures], against: Sequence[str]) -> str:
-    """Render the figures of a program as JSON, with the digest of their inputs."""
+    """Print the figures ``found`` as JSON, with the digest of what they were computed from."""
     rows = [[item.name, str(item.total), str(item.ratio or ""), item.reason, item.unit] for item in found]
     lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     return f'{{"of": "{made_from(program, against)}", "figures": [\n{lines}\n]}}\n'
 
 
 def stored_figures(file: SpecFile, program: Program, against: Sequence[str]) -> tuple[ConventionFigures, ...] | None:
-    """Load the stored figures of a program; None if missing, or if a source or convention changed."""
+    """Load stored figures; None if there are none, or a source or convention has changed since."""
     folder = folder_of(file)
     found = read_own(folder / f"{program.name}.{ENDING}", SHAPE) if folder else {}
     if not found or found["of"] != made_from(program, against):
@@ -170,7 +177,7 @@ def stored_figures(file: SpecFile, program: Program, against: Sequence[str]) -> 
 
 
 def made_from(program: Program, against: Sequence[str]) -> str:
-    """Digest of a program's sources, sizes and first regime, and of the conventions."""
+    """Return the digest of all that stored figures depend on: program, first regime, conventions."""
     names = dict.fromkeys((program.conventions[0], *against))
     conventions = [(name, convention_of(name).digest) for name in names]
     return digest(
@@ -179,7 +186,7 @@ def made_from(program: Program, against: Sequence[str]) -> str:
 
 
 def folder_of(file: SpecFile) -> Path | None:
-    """The folder of the generated files of a spec; None if this version of symflops wrote none."""
+    """Return the folder of the generated files of a spec; None if another version, or none, wrote it."""
     folder = file.root.parent / "generated"
     return folder / file.group if file.group and _version(folder) == __version__ else None
 

@@ -36,7 +36,10 @@ NUMBERS = ("number", "entries", "each", "number or list", "number, list, same or
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Structure of a spec, given by a config or a variant; ``changed`` holds the sizes changed for it."""
+    """A structure of a spec to check, given by a config or by the name of a variant.
+
+    ``changed`` maps letters of sizes to the values that were set in place of those of another structure.
+    """
 
     config: Mapping[str, Any] = field(default_factory=dict)
     variant: str = ""
@@ -49,7 +52,10 @@ class Structure:
 
 
 def findings_of(model: Model, configs: Sequence[Mapping[str, Any]] = ()) -> list[Diagnostic]:
-    """Check all structures of a model and of ``configs``; if all are valid, note the structural sizes."""
+    """Check the structures of a model and of ``configs``, and others with changed structural sizes.
+
+    Return their findings; without any, return a note that names the structural sizes.
+    """
     queue = deque([*roots(model), *map(Structure, configs)])
     found: list[Diagnostic] = []
     tried, operators, seen = 0, 0, {"[]"}
@@ -88,10 +94,12 @@ def roots(model: Model) -> Iterator[Structure]:
 
 
 def derived(model: Model, one: Structure) -> Graph | None:
-    """Compile a structure, run an estimate, return the graph; None if the model refuses the config.
+    """Derive a structure, estimate a typical batch, and return the graph.
+
+    The result is None if the model refuses a config with ``changed`` sizes.
 
     Raises:
-        SpecError: a stage cannot derive it.
+        SpecError: the structure cannot be derived.
     """
     config = None if one.variant else one.config
     try:
@@ -111,7 +119,7 @@ def derived(model: Model, one: Structure) -> Graph | None:
 
 
 def neighbours(model: Model, one: Structure, graph: Graph) -> Iterator[Structure]:
-    """Yield structures that differ from ``graph`` in one structural size, or in all list lengths."""
+    """Yield structures with another value of one structural size of ``graph``, or other list lengths."""
     if one.variant:
         return
     for changed in other_values(model.spec, dict(graph.fixed), one.changed):
@@ -120,21 +128,31 @@ def neighbours(model: Model, one: Structure, graph: Graph) -> Iterator[Structure
 
 
 def _is_refusal(diagnostic: Diagnostic, one: Structure, lacking: bool) -> bool:
-    """Whether a finding only says that a changed config is invalid, or that the defaults lack a size."""
+    """Whether a finding says nothing against the spec, only that a config is invalid or lacks a size.
+
+    ``lacking``: whether the defaults may lack a size, because the user gave configs.
+    """
     if lacking and diagnostic.code == "structural-size":
         return True
     return bool(one.changed) and diagnostic.code == "bad-expression" and diagnostic.message.startswith("index ")
 
 
 def _in_structure(diagnostic: Diagnostic, one: Structure) -> Diagnostic:
-    """Append the structure to the note of a finding, unless it is the default one."""
+    """Return the finding with a note that names the structure; unchanged for the default structure."""
     if not one.words:
         return diagnostic
     return replace(diagnostic, note="; ".join(text for text in (diagnostic.note, f"in the structure of {one.words}") if text))
 
 
 def open_sizes(model: Model, graph: Graph | None, tried: int, whole: bool) -> Iterator[Diagnostic]:
-    """Yield a note that names the sizes which decide the structure, if there are any."""
+    """Yield a note that names the structural sizes, if there are any.
+
+    Args:
+        model: The checked model.
+        graph: The graph of its first structure.
+        tried: How many structures with changed sizes were checked.
+        whole: Whether none was left unchecked.
+    """
     sizes: dict[str, Any] = {}
     reasons: dict[str, Diagnostic] = {}
     fixed = dict(graph.fixed) if graph else {}
@@ -157,7 +175,10 @@ def open_sizes(model: Model, graph: Graph | None, tried: int, whole: bool) -> It
 
 
 def other_values(spec: Spec, fixed: Mapping[str, Any], changed: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield new values, by letter, for ``fixed`` sizes not in ``changed``: one size, or all lists."""
+    """Yield mappings from letter to new value: for one size of ``fixed``, or for all its lists.
+
+    Sizes in ``changed``, which have a new value already, are left out.
+    """
     sizes = [size for size in spec.sizes if size.keys and size.name.text in fixed and size.name.text not in changed]
     for size in sizes:
         value = fixed[size.name.text]
@@ -169,7 +190,7 @@ def other_values(spec: Spec, fixed: Mapping[str, Any], changed: Mapping[str, Any
 
 
 def _others(spec: Spec, size: SizeSpec, value: Any) -> Iterator[Any]:
-    """Other values of one size of the same kind, and null if it may be null."""
+    """Yield values of ``size`` other than ``value``: of the same type, and None if it may be null."""
     if size.optional and value is not None:
         yield None
     if isinstance(value, bool):
@@ -185,14 +206,17 @@ def _others(spec: Spec, size: SizeSpec, value: Any) -> Iterator[Any]:
 
 
 def _resized(value: tuple[Any, ...], longer: bool) -> tuple[Any, ...]:
-    """Append an item to a list (twice the last one, if an integer) if ``longer``, else drop the last."""
+    """Return the list with one item more if ``longer``, else without its last item.
+
+    The new item is the last one, doubled if it is an integer.
+    """
     if not longer:
         return value[:-1] if len(value) > 1 else value
     return (*value, *(2 * item if type(item) is int else item for item in value[-1:]))
 
 
 def words(spec: Spec, letter: str) -> list[str]:
-    """Strings that a spec compares the size ``letter`` with."""
+    """Return the string constants with which expressions of a spec compare the size ``letter``."""
     found = []
     for expression in (*headers(spec), *expressions(spec.graph)):
         for node in ast.walk(expression.tree):

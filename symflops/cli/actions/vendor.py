@@ -45,7 +45,15 @@ WORD = re.compile(r"(len:)?[A-Za-z_]\w*(\[0\])?(\.[A-Za-z_]\w*(\[0\])?)*\Z")
 
 @dataclass(frozen=True)
 class Order:
-    """Request: regime, convention (empty: the project's), config, and paths of fields in its config."""
+    """What a user asks an estimator for a project to be.
+
+    Attributes:
+        regime: The regime of its figures.
+        convention: The convention of its figures; empty: that of the project.
+        config: The config that decides the structure; None: the defaults.
+        words: Path in the project's config by config field, where the project uses other names.
+        command: The command line, for the head of the files.
+    """
 
     regime: str = "full"
     convention: str = ""
@@ -55,7 +63,7 @@ class Order:
 
 
 def vendored(spec: str, name: str, order: Order) -> dict[str, str]:
-    """Render the files of a spec for the project ``name``, by path in its tree.
+    """Render the estimator of a spec for the project ``name``: map paths in the project's tree to texts.
 
     Raises:
         SymflopsError: the model's work depends on a length that the project does not pass, or its config lacks a field.
@@ -64,7 +72,7 @@ def vendored(spec: str, name: str, order: Order) -> dict[str, str]:
 
 
 def plan(spec: str, target: Target, order: Order) -> Vendored:
-    """Derive the program, examples and sizes that the files are rendered from.
+    """Derive all that the files of :func:`vendored` are rendered from: program, sizes, example batches.
 
     Raises:
         SymflopsError: as :func:`vendored`.
@@ -116,7 +124,7 @@ def program_of(spec: str, order: Order) -> Program:
 
 
 def check_words(words: Mapping[str, str], program: Program, target: Target) -> None:
-    """Check that ``words`` maps fields which the spec reads to valid paths.
+    """Check that ``words`` maps fields that the spec reads to valid paths in the project's config.
 
     Raises:
         SymflopsError: a field or a path is not valid.
@@ -133,7 +141,7 @@ def check_words(words: Mapping[str, str], program: Program, target: Target) -> N
 
 
 def handed(program: Program, target: Target) -> dict[str, tuple[str, ...]]:
-    """Map the streams whose lengths the project passes to their axes.
+    """Map the name of each stream whose lengths the project passes to its length variables.
 
     Raises:
         SymflopsError: the model's work depends on another stream or axis.
@@ -161,7 +169,7 @@ def handed(program: Program, target: Target) -> dict[str, tuple[str, ...]]:
 
 
 def of_streams(program: Program, streams: Mapping[str, tuple[str, ...]]) -> Program:
-    """Restrict a program to batches with items of ``streams`` only."""
+    """Remove the terms of closed forms whose moments sum over items that no stream in ``streams`` has."""
     items = {ONCE, *(stream.items for stream in program.streams if stream.name in streams)}
     kept = {place for place, moment in enumerate(program.moments) if moment.items in items}
 
@@ -188,7 +196,7 @@ def check_images(estimator: InterpretedEstimator, streams: Mapping[str, tuple[st
     """Check that the work of images depends only on their patch counts, which the project passes.
 
     Raises:
-        SymflopsError: it depends on their shape.
+        SymflopsError: the work depends on the shape of images.
     """
     others = [axes for name, axes in list(streams.items())[1:] if len(axes) > 1]
     if others and (estimator.whole or not only_patches_count(estimator, len(others[0]))):
@@ -197,7 +205,7 @@ def check_images(estimator: InterpretedEstimator, streams: Mapping[str, tuple[st
 
 
 def refuse(fields: list[Field], target: Target) -> None:
-    """Refuse ``fields``, whose place in the project's config is unknown.
+    """Raise an error that names the first of ``fields``, whose path in the project's config is unknown.
 
     Raises:
         SymflopsError: ``fields`` is not empty.
@@ -208,7 +216,10 @@ def refuse(fields: list[Field], target: Target) -> None:
 
 
 def config_for(program: Program, reading: Reading, sizes: Mapping[str, Any]) -> dict[str, Any]:
-    """Build a config in the project's form, with the fields that the estimator reads."""
+    """Build a config as the project nests and names fields, with those that the estimator reads.
+
+    ``sizes`` are their values by letter.
+    """
     letters = {*needed(reading.defaults(formulas_of(program)), program), *(letter for letter, _ in program.fixed)}
     found: dict[str, Any] = {}
     for one in program.fields:
@@ -251,7 +262,7 @@ def is_ours(path: Path) -> bool:
 
 
 def drifted(texts: Mapping[str, str], out: Path) -> list[str]:
-    """List the files below ``out`` that are missing, or differ from ``texts``."""
+    """Return a message per file of ``texts`` that is missing below ``out`` or has another content."""
     found = []
     for name, text in texts.items():
         path = out / name

@@ -38,7 +38,7 @@ class Shaped:
 def examples(
     estimator: InterpretedEstimator, program: Program, target: Target, streams: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Example]:
-    """Yield example batches as arguments of the project's function, each with its FLOPs."""
+    """Yield example batches, each as arguments of the project's function, with the expected FLOPs."""
     for place in range(len(LENGTHS)):
         for way in WAYS:
             batch = batch_of(place, *way, target, streams)
@@ -54,7 +54,10 @@ def examples(
 
 
 def batch_of(place: int, factor: int, square: bool, target: Target, streams: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """Build example batch number ``place``, by stream, with lengths scaled by ``factor``."""
+    """Build the example batch number ``place``: map each stream to the lengths of its items.
+
+    Lengths are multiplied by ``factor``. If ``square``, the last two sides of an item are equal.
+    """
     batch: dict[str, Any] = {}
     for number, (name, axes) in enumerate(streams.items()):
         sides = [[*side[-len(axes) :]] for side in (*SIDES[place:], *SIDES[:place])][: len(LENGTHS[place])]
@@ -74,7 +77,7 @@ def batch_of(place: int, factor: int, square: bool, target: Target, streams: Map
 
 
 def laid_out(axes: tuple[str, ...], patches: int) -> list[int]:
-    """Sides of an image with ``patches`` patches, as close to a square as possible.
+    """Return the sides of an image with ``patches`` patches, as close to a square as possible.
 
     >>> laid_out(("t", "h", "w"), 128)
     [1, 8, 16]
@@ -84,13 +87,15 @@ def laid_out(axes: tuple[str, ...], patches: int) -> list[int]:
 
 
 def videos(axes: tuple[str, ...], video: tuple[int, int]) -> list[Any]:
-    """Convert a video (frames, side) to one item of a stream with three axes, or with one."""
+    """Convert a video (frames, side of a frame) to a list with one item, which has three sides or one."""
     frames, side = video
     return [[frames, side, side]] if len(axes) > 1 else [frames * side**2]
 
 
 def divided(places: int) -> tuple[int, int]:
-    """Split the number of latent positions of a video into frames and the largest square side.
+    """Split the number of latent positions of a video into (frames, side of a square frame).
+
+    The side is the largest possible.
 
     >>> divided(5 * 64 * 64)
     (5, 64)
@@ -100,7 +105,7 @@ def divided(places: int) -> tuple[int, int]:
 
 
 def arguments_of(batch: Mapping[str, list[Any]], program: Program, target: Target, sizes: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a batch to the arguments of the project's function."""
+    """Map each argument of the project's function to its value for ``batch``."""
     first, *others = batch.values()
     further = [given for name, given in list(batch.items())[1:] if name != "prompt"] if target.feeds == "latents" else []
     rows = zip(first, *further, strict=True)
@@ -128,7 +133,7 @@ def arguments_of(batch: Mapping[str, list[Any]], program: Program, target: Targe
 
 
 def latents_in(estimator: InterpretedEstimator, inputs: LatentInputs) -> Iterator[tuple[dict[str, tuple[int, ...]], list[int]]]:
-    """Yield shapes of latents by key, in each layout of a trainer, with the lengths read from them."""
+    """Yield (shapes of tensors by key, the lengths read from them) for each layout of a trainer."""
     width = evaluate(inputs.width, estimator.sizes) if inputs.width else 16
     others = [one for one in inputs.others if one.stream in estimator.implied]
     more: dict[str, tuple[int, ...]] = {}
@@ -143,7 +148,10 @@ def latents_in(estimator: InterpretedEstimator, inputs: LatentInputs) -> Iterato
 
 
 def shapes_of(inputs: LatentInputs, width: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield shapes of two samples: model input, input with an axis of steps, autoencoder output."""
+    """Yield (key, shape) of latents of two samples, in three layouts of trainers.
+
+    These are the model input, the same with an axis of steps, and the output of the autoencoder with ``width`` channels.
+    """
     sides = (16, 64, 32)[-len(inputs.axes) :]
     own = dict(zip(inputs.axes, sides if len(sides) > 1 else (1024,), strict=True))
     words = [word for word in inputs.layout.split() if word != "b"]

@@ -14,7 +14,10 @@ DIVISORS = (2, 3, 4, 5, 8)
 
 
 class Axes:
-    """Formulas of axis lengths, each derived from earlier axes where possible."""
+    """Finds formulas of axis lengths, each derived from an axis seen before where possible.
+
+    A vector has the length of an axis in each sample (run with another config).
+    """
 
     def __init__(self, fitter: Fitter) -> None:
         self.fitter = fitter
@@ -32,11 +35,11 @@ class Axes:
         return self.fitter.formula(vector)
 
     def unknown(self, vector: Vector) -> bool:
-        """Whether an axis varies between samples and has no formula or symbol yet."""
+        """Whether an axis has different lengths in the samples, and no formula or symbol yet."""
         return vector not in self.fitter.known and vector not in self.fitter.symbols.values() and len(set(vector)) > 1
 
     def near(self, vector: Vector) -> Iterator[Formula]:
-        """Formulas that derive ``vector`` from a recent axis: repeated, padded or pooled."""
+        """Formulas of axis ``vector`` as one of the latest axes, repeated, padded or pooled."""
         latest = [one for one in reversed(self.seen) if len(set(one)) > 1][:NEAREST]
         for way in (self.one_step, self.pooled):
             for axis in latest:
@@ -45,7 +48,10 @@ class Axes:
                     yield from way(vector, axis, known)
 
     def one_step(self, vector: Vector, axis: Vector, known: Formula) -> Iterator[Formula]:
-        """Formulas of an axis repeated, plus a constant, or plus a size's padding to an odd number."""
+        """Formulas of axis ``vector`` as a multiple of ``axis``, or ``axis`` plus a constant or a parity bit.
+
+        ``known`` is the formula of ``axis``. The bit is 1 if a size is even: a kernel that pads half its size adds it.
+        """
         factor = ratio(vector, [axis], [])
         if factor is not None and factor.denominator == 1:
             yield Formula(tuple((monomial, part * factor) for monomial, part in known.terms))
@@ -58,7 +64,10 @@ class Axes:
                     yield total([(known, 1), (symbol(f"({name}//2)"), 2), (symbol(name), -1)], 1)
 
     def pooled(self, vector: Vector, axis: Vector, known: Formula) -> Iterator[Formula]:
-        """Formulas of an axis padded by a constant and divided by a small number, rounded down."""
+        """Formulas of axis ``vector`` as ``axis`` plus a constant, divided by a small number, rounded down.
+
+        ``known`` is the formula of ``axis``.
+        """
         for divisor in DIVISORS:
             for border in range(-2 * divisor, 2 * divisor + 1):
                 if all((a + border) // divisor == b for a, b in zip(axis, vector, strict=True)):
@@ -66,14 +75,14 @@ class Axes:
                     break
 
     def quotient(self, length: Formula, border: int, divisor: int) -> Formula:
-        """Formula ``(n + border) // divisor``, with multiples of the divisor moved out of the quotient."""
+        """Formula ``(length + border) // divisor``; ``border`` is taken out of the quotient if divisible."""
         if border % divisor == 0:
             return total([(self.divided(length, divisor), 1)], border // divisor)
         return symbol(f"({bracket(total([(length, 1)], border).text)}//{divisor})")
 
     @staticmethod
     def divided(length: Formula, divisor: int) -> Formula:
-        """Formula ``n // divisor``, exact if every coefficient is divisible."""
+        """Formula ``length // divisor``, without rounding if every coefficient is divisible."""
         parts = [(monomial, factor / divisor) for monomial, factor in length.terms]
         if all(part.denominator == 1 for _, part in parts):
             return Formula(tuple(parts))
@@ -96,7 +105,10 @@ class Axes:
             self.derived.add((before, after, kernel, stride, padding, dilation))
 
     def length(self, before: Vector, kernel: Vector, stride: Vector, padding: Vector, dilation: Vector) -> Formula | None:
-        """Formula of the length after a convolution; None if one of its operands has no formula."""
+        """Formula of the length after a convolution, from the length ``before`` and the options.
+
+        None if one of these has no formula, or if the dilation varies.
+        """
         if len(set(dilation)) > 1:
             return None
         found = [self.fitter.formula(one) for one in (before, kernel, stride, padding)]
@@ -116,14 +128,14 @@ class Axes:
         return symbol(f"({bracket(total([(n, 1), (border, 1), (s, 1)], 0).text)}//{bracket(s.text)})")
 
     def name(self, vector: Vector, found: Formula) -> None:
-        """Store the formula of an axis; later formulas may use it as a factor."""
+        """Store ``found`` as the formula of axis ``vector``; a quotient may be a factor of later formulas."""
         self.fitter.known[vector] = found
         if len(found.terms) == 1 and any(len(one) > 2 for one in found.atoms):
             self.fitter.quotients.setdefault(f"({found.text})", vector)
 
 
 def total(parts: Sequence[tuple[Formula, int]], added: int) -> Formula:
-    """Sum of formulas, each times an integer factor, plus the constant ``added``."""
+    """Formula of the sum of ``parts``, formulas with integer factors, plus the constant ``added``."""
     terms: dict[Monomial, Fraction] = {}
     for formula, times in parts:
         own = symbol(f"({formula.text})").terms if formula.rounds else formula.terms

@@ -18,7 +18,10 @@ SAMPLES = 3
 
 
 def class_defaults(runner: Runner, samples: Sequence[Sample], names: Names, signature: Mapping[str, Any]) -> dict[str, str]:
-    """Defaults, by letter, of the sizes without a numeric default in the class's signature."""
+    """Letter of a size -> its default (number or expression), for sizes whose default the signature lacks.
+
+    Such a field can be omitted from the config, and the class fills it in from others.
+    """
     order = [0, *range(len(samples) - 1, 0, -1)]
     found: dict[str, str] = {}
     for letter, key in names.sizes.items():
@@ -34,7 +37,7 @@ def class_defaults(runner: Runner, samples: Sequence[Sample], names: Names, sign
 
 
 def default_of(subjects: Sequence[Subject], key: Sequence[Any], others: Mapping[str, Vector]) -> str | None:
-    """Default of one field, as a number or an expression in other sizes; None if no expression fits."""
+    """Default of the field at ``key``, as a number or an expression in other sizes; None if none fits."""
     first = subjects[:SAMPLES]
     values = [default_number(subject, key) for subject in first]
     if None in values or values == [value_at(subject.config, key) for subject in first]:
@@ -49,7 +52,10 @@ def default_of(subjects: Sequence[Subject], key: Sequence[Any], others: Mapping[
 
 
 def expressions(known: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:
-    """Candidate expressions with their vectors: sizes, quotients of two, and small multiples."""
+    """Pairs of an expression and its value per sample: sizes, quotients of two, and small multiples.
+
+    ``known`` are the sizes, with their values.
+    """
     yield from known.items()
     for one, x in known.items():
         for other, y in known.items():
@@ -60,7 +66,7 @@ def expressions(known: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:
 
 
 def default_number(subject: Subject, key: Sequence[Any]) -> int | None:
-    """Number that yields the same parameter shapes as omitting the field; None if no number does."""
+    """Number for the field at ``key`` that gives the same parameter shapes as omitting the field, or None."""
     now = value_at(subject.config, key)
     if not isinstance(now, int):
         return None
@@ -77,7 +83,7 @@ def default_number(subject: Subject, key: Sequence[Any]) -> int | None:
 
 
 def shapes(subject: Subject) -> dict[str, tuple[int, ...]] | None:
-    """Parameter shapes of a subject, by name; None if it cannot be built."""
+    """Parameter name -> shape, for the module of a subject; None if it cannot be built."""
     return attempt(lambda: {name: tuple(tensor.shape) for name, tensor in subject.build().named_parameters()})
 
 

@@ -31,7 +31,10 @@ class Setting:
         return f"{self.letter} == {written(value)}"
 
     def among(self, chosen: Sequence[int]) -> str:
-        """Condition that the field is as in the ``chosen`` configs; other values count as the first's."""
+        """Condition that the field is as in the ``chosen`` configs, which are given by number.
+
+        It counts a value that no config has as that of the first config.
+        """
         others = [number for number in range(len(self.values)) if number not in chosen]
         texts = list(dict.fromkeys(self.equals(self.values[number]) for number in (others if 0 in chosen else chosen)))
         if 0 not in chosen or set(map(type, self.values)) == {bool}:
@@ -41,7 +44,7 @@ class Setting:
         return texts[0].replace(" != ", " == ") if " != " in texts[0] else texts[0].replace(" == ", " != ")
 
     def decides(self, chosen: Sequence[int]) -> bool:
-        """Whether the field alone distinguishes the ``chosen`` configs from the others."""
+        """Whether no value of the field is both in a ``chosen`` config (given by number) and in another one."""
         inside = {repr(self.values[number]) for number in chosen}
         return not inside & {repr(value) for number, value in enumerate(self.values) if number not in chosen}
 
@@ -53,13 +56,18 @@ def written(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """The settings that together distinguish all configs."""
+    """Fields that together tell all configs apart.
+
+    Attributes:
+        settings: The fields.
+        count: The number of configs.
+    """
 
     settings: tuple[Setting, ...]
     count: int
 
     def of(self, chosen: frozenset[int]) -> str:
-        """Condition that holds in exactly the ``chosen`` configs; empty if these are all."""
+        """Condition that holds in exactly the configs with numbers ``chosen``; empty if these are all."""
         numbers = sorted(chosen)
         if len(numbers) == self.count:
             return ""
@@ -70,7 +78,7 @@ class Guards:
 
     @property
     def sizes(self) -> dict[str, dict[str, Any]]:
-        """Entries for the spec's ``sizes``, one per setting; the first config's value is the default."""
+        """Letter -> fields for the ``sizes`` of the spec; the default is the value in the first config."""
         return {
             one.letter: {"key": one.key}
             | ({"optional": "true"} if one.values[0] is None else {"default": written(one.values[0])})
@@ -104,7 +112,10 @@ def guards_between(configs: Sequence[Mapping[str, Any]], given: Sequence[str], t
 
 
 def settings_between(configs: Sequence[Mapping[str, Any]], given: Sequence[str], taken: set[str]) -> list[Setting]:
-    """Fields whose values differ between configs, those with the fewest numeric values first."""
+    """Fields among the keys ``given`` whose values differ between configs, fewest numbers first.
+
+    ``taken`` are names that their letters must not have.
+    """
     columns = {key: tuple(value_at(config, key.split(".")) for config in configs) for key in given}
     found = [
         Setting(fresh(key.rpartition(".")[2], taken), key, values)

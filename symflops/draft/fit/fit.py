@@ -15,19 +15,19 @@ FEW_SYMBOLS = 16
 
 @dataclass
 class Fitter:
-    """Finds formulas for vectors over samples.
+    """Finds formulas for vectors: the values of a number in all samples (runs with other configs).
 
     Attributes:
         symbols: The vector of each symbol that a formula may name.
         solo: For each symbol, the samples in which only its variable differs from the first sample: they reveal which
             symbols a vector depends on.
         known: The formulas found so far; None for a vector without one.
-        quotients: Rounded quotients that a formula may have as factors.
-        factors: Vectors that are known to be products of others.
+        quotients: Text -> vector of the rounded quotients that a formula may have as factors.
+        factors: Vector -> vectors whose product it is, where this is known.
         constants: Numbers that a formula may divide.
         chunks: Numbers whose next multiple a length may be rounded up to.
         failed: For each vector without a formula, the number of quotients known when the fit failed.
-        derived: Sizes that are named after a formula.
+        derived: Letter -> formula, for sizes of the spec that are not fields of the config.
     """
 
     symbols: Mapping[str, Vector]
@@ -68,7 +68,7 @@ class Fitter:
         return Formula(tuple(terms.items()))
 
     def relevant(self, vector: Vector) -> list[str]:
-        """Names of the symbols that a vector depends on, judged by samples that vary one variable."""
+        """Names of the symbols that a vector depends on, as samples show that vary one variable alone."""
         certain = [name for name, places in self.solo.items() if any(vector[place] != vector[0] for place in places)]
         # a variable that varies together with these may cancel out, such as a patch that grows with its image
         beside = [

@@ -15,7 +15,10 @@ Monomial = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A sum of monomials over atoms; an atom is a size, a length, or a rounded quotient in brackets."""
+    """A sum of monomials, each with a rational factor.
+
+    A monomial is a product of powers of atoms: sizes, lengths, and rounded quotients in parentheses.
+    """
 
     terms: tuple[tuple[Monomial, Fraction], ...]
 
@@ -34,17 +37,17 @@ class Formula:
 
     @property
     def divides(self) -> bool:
-        """Whether a term divides by an atom."""
+        """Whether a term divides by a symbol."""
         return any(power < 0 for monomial, _ in self.terms for _, power in monomial)
 
     @property
     def rounds(self) -> bool:
-        """Whether a term divides by an atom or a number, so that the text is a rounded quotient."""
+        """Whether a term divides by a symbol or a number, so that the text is a quotient rounded down."""
         return self.divides or any(factor.denominator > 1 for _, factor in self.terms)
 
     @property
     def atoms(self) -> set[str]:
-        """The atoms of all terms."""
+        """The sizes, lengths and rounded quotients in all terms."""
         return {atom for monomial, _ in self.terms for atom, _ in monomial}
 
 
@@ -54,7 +57,7 @@ def number(value: int) -> Formula:
 
 
 def symbol(name: str) -> Formula:
-    """Formula that consists of one atom."""
+    """Formula that consists of the size, length or rounded quotient ``name``."""
     return Formula(((((name, 1),), Fraction(1)),))
 
 
@@ -69,7 +72,7 @@ def bracket(text: str) -> str:
 
 
 def piece(monomial: Monomial, factor: int) -> str:
-    """Text of one term, such as ``-2*a**2*b``."""
+    """Text of a monomial times an integer factor, such as ``-2*a**2*b``."""
     words = [atom if power == 1 else f"{atom}**{power}" for atom, power in monomial]
     if not words:
         return str(factor)
@@ -84,7 +87,7 @@ def words(text: str) -> list[str]:
 
 
 def powers(above: Iterable[str], below: Iterable[str]) -> Monomial:
-    """Monomial with the names ``above`` in the numerator and ``below`` in the denominator."""
+    """Monomial that is the product of the symbols ``above`` divided by that of the symbols ``below``."""
     found = Counter(above)
     found.subtract(below)
     return tuple((name, power) for name, power in found.items() if power)
@@ -103,7 +106,10 @@ def product(columns: Iterable[Vector]) -> Vector:
 
 
 def products(atoms: Mapping[str, Vector], sizes: Iterable[int] = (1, 2)) -> dict[tuple[str, ...], Vector]:
-    """Products of one or two atoms (or of as many as ``sizes`` lists), by the atoms' names."""
+    """Names of factors -> their product, for all products of one or two of ``atoms``.
+
+    ``sizes`` has the numbers of factors.
+    """
     chosen = [one for size in sizes for one in combinations_with_replacement(atoms, size)]
     return {one: product(atoms[name] for name in one) for one in chosen}
 
@@ -128,7 +134,7 @@ def ratio(vector: Vector, above: Sequence[Vector], below: Sequence[Vector]) -> F
 
 
 def affine(vector: Vector, columns: Sequence[Vector]) -> tuple[Fraction | None, int]:
-    """Fit ``vector = factor * product(columns) + shift``; returns (None, 0) if no small shift fits."""
+    """Fit ``vector = factor * product(columns) + shift``; returns (factor, shift), (None, 0) if none fits."""
     products = product(columns)
     place = next((p for p in range(1, len(vector)) if products[p] != products[0]), None)
     if place is None:
@@ -143,7 +149,7 @@ def affine(vector: Vector, columns: Sequence[Vector]) -> tuple[Fraction | None, 
 
 
 def two_factors(vector: Vector, first: Vector, second: Vector, place: int) -> tuple[int, int, int] | None:
-    """Solve ``x * first + y * second = d * vector`` by Cramer's rule at ``place`` and one more sample.
+    """Solve ``x * first + y * second = d * vector`` by Cramer's rule at sample ``place`` and another.
 
     Returns:
         ``x``, ``y`` and a nonzero ``d``; None if there is no solution.
@@ -161,7 +167,7 @@ def two_factors(vector: Vector, first: Vector, second: Vector, place: int) -> tu
 
 
 def solve(vector: Vector, columns: Sequence[Vector]) -> list[Fraction] | None:
-    """Exact solution of an overdetermined linear system; None if there is none or more than one."""
+    """Factors with which ``columns`` sum to ``vector`` at all samples; None if there are none or several."""
     rows = [[Fraction(column[place]) for column in columns] + [Fraction(vector[place])] for place in range(len(vector))]
     width = len(columns)
     for step in range(width):

@@ -16,13 +16,21 @@ PERIODS = range(2, 9)
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Membership in a kind, per sample: the index of the first item, and a truth value for each item."""
+    """Which items of a module list are of one kind, in each sample (run with another config).
+
+    Attributes:
+        starts: The index of the first item in each sample.
+        truths: For each sample, whether each item is of the kind.
+    """
 
     starts: Sequence[int]
     truths: Sequence[Sequence[bool]]
 
     def are(self, test: Test, of_kind: bool = True) -> bool:
-        """Whether a test selects exactly the items of the kind (or exactly the others) in every sample."""
+        """Whether a test of (sample, index) selects exactly the items of the kind in every sample.
+
+        If ``of_kind`` is False: exactly the other items.
+        """
         return all(
             test(sample, start + place) == (truth == of_kind)
             for sample, (start, truths) in enumerate(zip(self.starts, self.truths, strict=True))
@@ -31,12 +39,23 @@ class Rows:
 
     @property
     def ends(self) -> list[int]:
-        """Index after the last item, per sample."""
+        """Index after the last item of the module list, in each sample."""
         return [start + len(truths) for start, truths in zip(self.starts, self.truths, strict=True)]
 
 
 def condition(rows: Rows, index: str, count: str, family: Family, names: Names) -> str | None:
-    """Condition that selects the items of a kind, by ends, sizes, lists or numbers; None if all fail."""
+    """Condition on the index of a loop that holds for exactly the items of one kind.
+
+    Args:
+        rows: Which items are of the kind.
+        index: The letter of the index.
+        count: The number of items, as a formula.
+        family: The samples.
+        names: The letters of sizes; a list that the condition reads is added.
+
+    Returns:
+        The condition by position, sizes, config lists or constants, whichever fits first; None if none does.
+    """
     for yes, no, test in (
         *of_ends(rows, index, count),
         *of_sizes(rows, index, names),
@@ -54,22 +73,22 @@ Candidate = tuple[Callable[[], str], Callable[[], str], Test]
 
 
 def candidate(yes: str, no: str, test: Test) -> Candidate:
-    """Candidate from two fixed texts: the condition and its negation."""
+    """Candidate (functions that return a condition and its negation, and the test) from two fixed texts."""
     return lambda: yes, lambda: no, test
 
 
 def equation(term: str, value: str | int, test: Test) -> Candidate:
-    """Candidate ``term == value``."""
+    """Candidate condition ``term == value``, which has the given test."""
     return candidate(f"{term} == {value}", f"{term} != {value}", test)
 
 
 def bound(index: str, end: str | int, ends: Sequence[int]) -> Candidate:
-    """Candidate ``index < end``."""
+    """Candidate condition ``index < end``; ``ends`` has the value of ``end`` in each sample."""
     return candidate(f"{index} < {end}", f"{index} >= {end}", lambda sample, i: i < ends[sample])
 
 
 def of_ends(rows: Rows, index: str, count: str) -> Iterator[Candidate]:
-    """Candidates for the first one to three items, or all but the last ones."""
+    """Candidate conditions for the first one to three items, or all but the last one to three."""
     for number in (1, 2, 3):
         yield bound(index, number, [number] * len(rows.ends))
         if count.isidentifier() and not any(rows.starts):
@@ -77,7 +96,7 @@ def of_ends(rows: Rows, index: str, count: str) -> Iterator[Candidate]:
 
 
 def of_sizes(rows: Rows, index: str, names: Names) -> Iterator[Candidate]:
-    """Candidates that compare the index with a size, or its remainder modulo a size."""
+    """Candidate conditions that compare the index with a size, or its remainder modulo a size."""
     sizes = {name: vector for name, vector in names.vectors.items() if name in names.sizes}
     for name, values in sizes.items():
         yield bound(index, name, values)
@@ -93,7 +112,7 @@ def of_sizes(rows: Rows, index: str, names: Names) -> Iterator[Candidate]:
 
 
 def of_lists(rows: Rows, index: str, family: Family, names: Names) -> Iterator[Candidate]:
-    """Candidates that look up the index in a config list, or test whether the list contains it."""
+    """Candidate conditions that read a config list at the index, or test whether the list has the index."""
     every = [dict(lists_in(sample.config, ())) for sample in family.samples]
     for key, items in every[0].items():
         columns = [lists.get(key, ()) for lists in every]
@@ -108,12 +127,15 @@ def of_lists(rows: Rows, index: str, family: Family, names: Names) -> Iterator[C
 
 
 def of_list(text: str, key: tuple[Any, ...], names: Names) -> Callable[[], str]:
-    """Deferred text of a condition on a config list; the list gets a letter when the text is produced."""
+    """Function that returns ``text`` with the letter of the config list at ``key`` for ``LIST``.
+
+    A list without a letter gets one then, so that unused candidates leave no letters in ``names``.
+    """
     return lambda: text.replace("LIST", named(key, names, "in LIST" in text))
 
 
 def of_numbers(rows: Rows, index: str) -> Iterator[Candidate]:
-    """Candidates for every n-th item, with constant periods and offsets."""
+    """Candidate conditions for every n-th item, with constant periods and offsets."""
     count = len(rows.starts)
     for period in PERIODS:
         for offset in range(period):
@@ -122,22 +144,22 @@ def of_numbers(rows: Rows, index: str) -> Iterator[Candidate]:
 
 
 def remainder(periods: Sequence[int], offsets: Sequence[int]) -> Test:
-    """Test: the index modulo the sample's period equals the sample's offset."""
+    """Test of (sample, index): the index modulo the sample's period equals the sample's offset."""
     return lambda sample, i: i % periods[sample] == offsets[sample]
 
 
 def has_word(columns: Sequence[Sequence[Any]], word: Any) -> Test:
-    """Test: the sample's list has ``word`` at the index."""
+    """Test of (sample, index): the sample's list, one of ``columns``, has ``word`` at the index."""
     return lambda sample, i: bool(columns[sample][i] == word)
 
 
 def among(columns: Sequence[Sequence[Any]]) -> Test:
-    """Test: the sample's list contains the index."""
+    """Test of (sample, index): the sample's list, one of ``columns``, contains the index."""
     return lambda sample, i: i in columns[sample]
 
 
 def lists_in(config: Any, key: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Sequence[Any]]]:
-    """Lists of strings, integers or booleans in a config, each with its key."""
+    """Pairs (key, list) of the lists of strings, integers or booleans in a config that is at ``key``."""
     for name, value in config.items():
         if isinstance(value, Mapping):
             yield from lists_in(value, (*key, name))
@@ -146,7 +168,10 @@ def lists_in(config: Any, key: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...
 
 
 def named(key: tuple[Any, ...], names: Names, numbers: bool) -> str:
-    """Letter of the config list at ``key``, registered in ``names``; a list of ``numbers`` may be missing."""
+    """Letter of the config list at ``key``, added to ``names`` if it is new.
+
+    ``numbers`` says that it is a list of indices, which may be missing from a config.
+    """
     known = next((letter for letter, one in names.sizes.items() if one == key), None)
     letter = known or fresh(str(key[-1]).rpartition("_")[2] or "kinds", {*names.sizes, *names.lengths})
     names.sizes[letter] = key

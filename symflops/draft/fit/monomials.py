@@ -26,12 +26,15 @@ Columns = Mapping[tuple[str, ...], Vector]
 
 
 def monomial(vector: Vector, base: Mapping[str, Vector], pool: Mapping[str, Vector]) -> Formula | None:
-    """Fit one monomial of symbols in ``base`` and quotients in ``pool``; only symbols may be divisors."""
+    """Fit one monomial of symbols in ``base`` and rounded quotients in ``pool``; None if none fits.
+
+    Only symbols may be divisors.
+    """
     return None if min(vector) <= 0 else product_of(vector, {**pool, **base}) or quotient_of(vector, base)
 
 
 def product_of(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
-    """Fit a product of at most five atoms with an integer factor; None if none fits."""
+    """Fit a product of at most five symbols or rounded quotients and an integer factor; None if none fits."""
     for degree in (1, 2, 3, 4, 5):
         if len(atoms) ** degree > MOST_PRODUCTS:
             break
@@ -76,7 +79,10 @@ def sum_of_monomials(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | N
 
 
 def long_sum(vector: Vector, columns: Columns) -> Formula | None:
-    """Unique linear combination of all columns, if it has few terms and small denominators."""
+    """The linear combination of monomials ``columns`` that is ``vector``; None if it is not simple.
+
+    It is simple if it is unique, has few terms and small denominators.
+    """
     solved = solve(vector, list(columns.values()))
     if solved is None or any(factor.denominator > 16 for factor in solved):
         return None
@@ -101,7 +107,10 @@ def pair_of(vector: Vector, columns: Columns) -> Formula | None:
 
 
 def shifted_pair(vector: Vector, columns: Columns) -> Formula | None:
-    """Fit two monomials plus a constant, using differences from the first sample; None if none fits."""
+    """Fit a sum of two monomials and a constant; None if none fits.
+
+    Differences from the first sample eliminate the constant.
+    """
     change = differences(vector)
     changes = {name: differences(column) for name, column in columns.items() if name}
     for (a, first), (b, second) in combinations(changes.items(), 2) if len(columns) <= MOST_SHIFTED else ():
@@ -122,7 +131,10 @@ def differences(vector: Vector) -> Vector:
 
 
 def triple(vector: Vector, columns: Mapping[tuple[str, ...], Vector]) -> Formula | None:
-    """Fit a sum of three columns with small integer factors, lowest degree first; None if none fits."""
+    """Fit a sum of three monomials with small integer factors, lowest degree first; None if none fits.
+
+    ``columns`` maps the names of a monomial's factors to its values.
+    """
     columns = {name: column for name, column in columns.items() if len(set(column)) > 1}
     if len(columns) > MOST_COLUMNS:
         return None
@@ -155,7 +167,7 @@ def different_samples(columns: Sequence[Vector]) -> list[int]:
 
 
 def solved(wanted: list[int], columns: list[list[int]]) -> tuple[int, int, int] | None:
-    """Small integer factors with which three columns sum to ``wanted``; None if there are none."""
+    """Small integer factors with which three lists of numbers sum to ``wanted``; None if there are none."""
     a, b, c = columns
     for x, y, z in ((0, 1, 2), (1, 2, 3), (0, 2, 4), (2, 4, 5)):
         if z >= len(wanted):
@@ -172,5 +184,5 @@ def solved(wanted: list[int], columns: list[list[int]]) -> tuple[int, int, int] 
 
 
 def minor(a: list[int], b: list[int], c: list[int], x: int, y: int, z: int) -> int:
-    """The determinant of three columns at three samples."""
+    """Determinant of the lists ``a``, ``b`` and ``c`` at the positions ``x``, ``y`` and ``z``."""
     return a[x] * (b[y] * c[z] - b[z] * c[y]) - b[x] * (a[y] * c[z] - a[z] * c[y]) + c[x] * (a[y] * b[z] - a[z] * b[y])

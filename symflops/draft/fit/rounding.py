@@ -23,11 +23,11 @@ Atoms = Mapping[str, Vector]
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """Fits with rounded quotients.
+    """Finds formulas with rounded quotients for vectors (the values of a number in all samples).
 
     Attributes:
         symbols: The vector of each symbol that a formula may name.
-        quotients: Known quotients; a fit adds the new ones it uses.
+        quotients: Text -> vector of the known rounded quotients; a fit adds the new ones it uses.
         constants: Numbers that a formula may divide.
         chunks: Numbers whose next multiple a length may be rounded up to.
     """
@@ -38,7 +38,10 @@ class Rounding:
     chunks: Sequence[int] = ()
 
     def formula(self, vector: Vector, base: Atoms, pool: Atoms) -> Formula | None:
-        """Fit a formula with one or two new quotients of symbols in ``base`` and quotients in ``pool``."""
+        """Fit a formula with one or two new rounded quotients; None if none fits.
+
+        They are made of symbols in ``base`` and known quotients in ``pool``.
+        """
         fresh = dict(self.candidates(base, pool))
         name = next((name for name, values in fresh.items() if values == vector), None)
         if name is not None:
@@ -68,7 +71,10 @@ class Rounding:
         return next(filter(None, tries), None)
 
     def with_quotients(self, vector: Vector, new: Atoms, others: Atoms) -> Formula | None:
-        """Fit a monomial that contains all ``new`` quotients; a single one may have a constant added."""
+        """Fit a monomial of all ``new`` rounded quotients and up to two ``others``; None if none fits.
+
+        If there is only one new quotient, a constant may be added.
+        """
         single = len(new) == 1
         own = product(new.values())
         for degree in (0, 1, 2) if single else (0, 1):
@@ -91,7 +97,10 @@ class Rounding:
         return None
 
     def candidates(self, base: Atoms, pool: Atoms) -> Iterator[tuple[str, Vector]]:
-        """Candidate quotients, minima and maxima of symbols and known quotients, with their vectors."""
+        """Pairs of text and values of rounded quotients, minima and maxima to try.
+
+        They are made of symbols in ``base`` and known quotients in ``pool``.
+        """
         for one, values in {**base, **pool}.items():
             for other, divisor in base.items():
                 if one != other and other not in words(one):
@@ -109,7 +118,7 @@ class Rounding:
 
 
 def by_symbol(one: str, values: Vector, other: str, divisor: Vector) -> Iterator[tuple[str, Vector]]:
-    """Candidates: an atom divided by a symbol, rounded down or up, and the minimum of both."""
+    """Pairs of text and values: ``one`` divided by symbol ``other``, rounded, and the minimum of both."""
     yield f"({bracket(one)}//{other})", tuple(a // b for a, b in zip(values, divisor, strict=True))
     yield f"ceil({one}, {other})", tuple(-(-a // b) for a, b in zip(values, divisor, strict=True))
     yield f"min({one}, {other})", tuple(map(min, values, divisor))
@@ -117,14 +126,14 @@ def by_symbol(one: str, values: Vector, other: str, divisor: Vector) -> Iterator
 
 
 def by_number(name: str, values: Vector, divisor: int) -> Iterator[tuple[str, Vector]]:
-    """Candidates: an atom, or the atom plus or minus one, divided by a constant and rounded down."""
+    """Pairs of text and values: ``name``, also plus or minus one, divided by a constant and rounded down."""
     yield f"({name}//{divisor})", tuple(a // divisor for a in values)
     yield f"(({name} + 1)//{divisor})", tuple((a + 1) // divisor for a in values)
     yield f"(({name} - 1)//{divisor})", tuple((a - 1) // divisor for a in values)
 
 
 def limited(vector: Vector, atoms: Atoms) -> Formula | None:
-    """Fit the minimum of an atom and a constant; None if none fits."""
+    """Fit the minimum of a symbol or rounded quotient and a constant; None if none fits."""
     largest = max(vector)
     for name, values in atoms.items():
         if max(values) > largest > 1 and tuple(min(a, largest) for a in values) == vector:
@@ -133,7 +142,10 @@ def limited(vector: Vector, atoms: Atoms) -> Formula | None:
 
 
 def proportion(vector: Vector, atoms: Atoms) -> Formula | None:
-    """Fit ``a * x // b`` or its round-up to a multiple, where ``x`` is an atom or a product of two."""
+    """Fit a fraction of ``x``, rounded to a multiple of a unit; None if none fits.
+
+    ``x`` is a symbol or rounded quotient, or a product of two.
+    """
     if len(set(vector)) < LEAST_VALUES or min(vector) < 1:
         return None
     for multiple, column in multiples(vector, atoms):
@@ -150,7 +162,10 @@ def proportion(vector: Vector, atoms: Atoms) -> Formula | None:
 
 
 def multiples(vector: Vector, atoms: Atoms) -> Iterator[tuple[str, Vector]]:
-    """Units that a vector may be rounded to: common divisors, and atoms that divide it at every sample."""
+    """Pairs of text and values of the units to which a vector may be rounded.
+
+    They are common divisors, and symbols or quotients that divide the vector at every sample.
+    """
     common = gcd(*vector)
     for size in dict.fromkeys((1, *(few for few in FEW if common % few == 0), common)):
         yield str(size), (size,) * len(vector)
@@ -160,7 +175,10 @@ def multiples(vector: Vector, atoms: Atoms) -> Iterator[tuple[str, Vector]]:
 
 
 def simplest(vector: Vector, whole: Vector, multiple: Vector, up: bool) -> Fraction | None:
-    """Simplest fraction of ``whole`` that rounds to ``vector`` in units of ``multiple``, or None."""
+    """Simplest factor of ``whole`` that gives ``vector`` if rounded to units of ``multiple``, or None.
+
+    ``up`` says whether it is rounded up or down.
+    """
     low, high = Fraction(0), Fraction(10**9)
     for value, size, step in zip(vector, whole, multiple, strict=True):
         if size <= 0 or step <= 0:
@@ -192,7 +210,10 @@ def between(low: Fraction, high: Fraction) -> Fraction:
 
 
 def written(share: Fraction, chosen: tuple[str, ...], multiple: str, up: bool) -> Formula:
-    """Formula of a share of the ``chosen`` atoms, rounded up or down to ``multiple``."""
+    """Formula of the product of ``chosen`` times ``share``, rounded to a multiple of ``multiple``.
+
+    ``up`` says whether it is rounded up or down.
+    """
     unit, sizes = (int(multiple), ()) if multiple.isdigit() else (1, (multiple,))
     part = share / unit
     top = "*".join(([str(part.numerator)] if part.numerator > 1 else []) + list(chosen))

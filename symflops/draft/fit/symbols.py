@@ -37,14 +37,14 @@ class Names:
     """The symbols of a draft.
 
     Attributes:
-        sizes: The key in the config of each letter.
-        lengths: The slot of each length.
-        dims: The symbol of each input dimension that varies.
-        vectors: The values of each symbol over the samples.
-        solo: For each symbol, the samples in which only its variable was varied.
-        batch: The batch size over the samples.
-        listed: Lists that conditions read; true for one that may be missing.
-        filled: Default expressions of fields that the class fills in.
+        sizes: Letter of a size -> its key in the config.
+        lengths: Letter of a length -> the input dimension (slot) that it is.
+        dims: Input dimension (slot) that was varied -> its symbol.
+        vectors: Symbol -> its value in each sample (run with another config).
+        solo: Symbol -> the samples in which only its variable was varied.
+        batch: The batch size in each sample.
+        listed: Letter of a config list that a condition reads -> whether a config may lack the list.
+        filled: Letter of a size that the class fills in -> its default, as an expression.
     """
 
     sizes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Names:
 
     @property
     def taken(self) -> set[str]:
-        """All names of sizes and lengths, none of which is free."""
+        """All letters of sizes and lengths, which no new symbol may have."""
         return {*self.sizes, *self.lengths}
 
 
@@ -86,7 +86,10 @@ def fresh(name: str, taken: set[str]) -> str:
 
 
 def names_of(family: Family, variables: Sequence[Variable], batch: Variable | None) -> Names:
-    """Symbols for everything that varies between samples; ``batch`` is the batch-size variable."""
+    """Symbols for all numbers of config and inputs that were varied between samples.
+
+    ``batch`` is the variable of the batch size, which gets no symbol.
+    """
     names = Names(batch=(1,) * len(family.samples))
     if batch:
         names.batch = tuple(batch.lead.within(sample.state) for sample in family.samples)
@@ -103,7 +106,10 @@ def names_of(family: Family, variables: Sequence[Variable], batch: Variable | No
 
 
 def symbol_of(names: Names, slot: Slot, family: Family, lead: bool) -> str | None:
-    """Symbol of a slot, existing or new; None if it is constant or a formula of other symbols."""
+    """Symbol of a slot (number of config or inputs), existing or new.
+
+    None if it is constant or has a formula in other symbols. A ``lead`` determines other slots, and always has a symbol.
+    """
     vector = tuple(value_in(sample, slot) for sample in family.samples)
     if slot.of_run:  # varying this slot changes the argument's total length
         vector = tuple(sample.plan.inputs[str(slot.key[0])][1] for sample in family.samples)
@@ -123,7 +129,10 @@ def symbol_of(names: Names, slot: Slot, family: Family, lead: bool) -> str | Non
 
 
 def named_slots(variables: Sequence[Variable], batch: Variable | None, leads: set[Slot]) -> list[tuple[int, Slot]]:
-    """Slots that need a symbol, each with its variable's number; config first, leads before others."""
+    """Pairs (number of a variable, slot) of the slots that need a symbol, those of the config first.
+
+    ``leads`` are the slots that determine others: they come before them.
+    """
     skipped = set(batch.slots) if batch else set()
     slots = [
         (number, slot)
@@ -145,13 +154,13 @@ def is_made_of(names: Names, vector: Vector) -> bool:
 
 
 def value_in(sample: Sample, slot: Slot) -> int:
-    """Value of a slot in a sample: from the complete config if present, else from the state."""
+    """Value of a slot in a sample: that of the complete config, else the one that the slot was set to."""
     known = value_at(sample.config, slot.key) if slot.of_config else None
     return known if is_whole(known) else slot.within(sample.state)
 
 
 def letter(names: Names, slot: Slot) -> str:
-    """Letter for a config field; an item of a list gets the list's letter with an index."""
+    """Letter for the config field at a slot; an item of a list gets the list's letter with an index."""
     index = f"[{slot.key[-1]}]" if slot.of_list else ""
     key = slot.key[:-1] if index else slot.key
     for name, known in names.sizes.items():
@@ -173,7 +182,7 @@ def length(names: Names, slot: Slot, family: Family) -> str:
 
 
 def fitter_of(names: Names, family: Family) -> Fitter:
-    """Fitter over a draft's symbols; fixed input dimensions are constants that formulas may divide."""
+    """Fitter that finds formulas in a draft's symbols and in divided input dimensions that do not vary."""
     shapes = [[sample.plan.inputs.get(name, ()) for sample in family.samples] for name in family.samples[0].plan.inputs]
     sizes = [set(values) for one in shapes for values in zip(*one, strict=False)]
     fixed = {size for values in sizes if len(values) == 1 for size in values if size >= SMALLEST_CONSTANT}
@@ -181,7 +190,7 @@ def fitter_of(names: Names, family: Family) -> Fitter:
 
 
 def chunks_of(family: Family) -> tuple[int, ...]:
-    """Chunk lengths: constant sides of square products of two values, such as scores within a chunk."""
+    """Chunk lengths: rows or columns of matrix products that no config changes."""
     steps = [step for step in steps_in(family.samples[0].plan.entries) if step.kind == "matmul"]
     every = [family.parts[family.place[id(step)]] for step in steps]
     sides = [{size for one in same for size in (one.numbers[1], one.numbers[3])} for same in every]

@@ -13,10 +13,15 @@ from symflops.draft.trace.steps import CONSTANT, Branch, Choice, Ref, Step
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A merged loop body: steps and branches, and the loop-carried values.
+    """One loop body for all items of a module list.
 
-    ``aliases`` maps steps of the last item to those of the body; ``renamed`` maps other steps that got a new id.
-    ``others`` are further lists whose modules run in the body; ``free`` is the next unused id.
+    Attributes:
+        body: The steps and branches.
+        carried: The loop-carried values: initial value, and id of the body's step that computes the next value.
+        aliases: Id of a step of the last item -> id of the value of the body that replaces it after the loop.
+        others: Paths of further module lists, whose modules with the same index run in the body.
+        renamed: Former id -> new id, for the other steps of the body that got a new one.
+        free: The next unused id.
     """
 
     body: list[Any]
@@ -29,7 +34,14 @@ class Merged:
 
 @dataclass
 class Carried:
-    """A loop-carried value: the step that produces it in each item, its readers, and its initial value."""
+    """A loop-carried value.
+
+    Attributes:
+        steps: Item -> id of the step that computes the value for the next item.
+        readers: Where the value is read: the place of the step in the body, and the position of the operand.
+        init: What the first item reads.
+        value: The id of the step or choice in the body that computes the value.
+    """
 
     steps: dict[int, int]
     readers: set[tuple[Place, int]]
@@ -40,14 +52,17 @@ class Carried:
 def merged(
     bodies: Sequence[list[Step]], prefix: str, indices: Sequence[int], outside: Mapping[int, set[int]], first: int
 ) -> Merged | None:
-    """Merge items into one loop body; None if they are of one kind, of too many, or not a chain.
+    """Merge the items of a module list into one loop body.
 
     Args:
         bodies: The steps of each item.
         prefix: The path of the list.
         indices: The index of each item.
-        outside: The items that read each step; -1 stands for other readers.
+        outside: Id of a step -> the items that read its value; -1 stands for other readers.
         first: The first unused id.
+
+    Returns:
+        The body; None if the items have equal steps, or too many kinds of them, or do not each read the item before.
     """
     layout = layout_of(bodies, prefix, indices, first)
     return None if layout is None else Merger(layout, outside, layout.free).merged()
@@ -55,7 +70,14 @@ def merged(
 
 @dataclass
 class Merger:
-    """Wires the operands of a layout; ``choices`` maps, per column, the sources of a choice to its id."""
+    """Merges the items of a layout into one loop body, and finds what each step of the body reads.
+
+    Attributes:
+        layout: The columns of the body: runs of steps that are common to all items, or have alternatives (cases).
+        outside: Id of a step -> the items that read its value; -1 stands for other readers.
+        free: The next unused id.
+        choices: For each column with cases, the values that are read after it: value in each case -> id of the choice.
+    """
 
     layout: Layout
     outside: Mapping[int, set[int]]
@@ -63,7 +85,7 @@ class Merger:
     choices: dict[int, dict[tuple[Ref, ...], int]] = field(default_factory=lambda: defaultdict(dict))
 
     def merged(self) -> Merged | None:
-        """Merge the layout's items into one body; None if they cannot be merged."""
+        """Loop body that all items of the layout share; None if their operands do not allow it."""
         layout = self.layout
         variables = self.carried() if self.handed_on() else None
         if variables is None:
@@ -80,7 +102,7 @@ class Merger:
         return Merged(body, [(one.init, one.value) for one in variables], aliases, others, renamed, self.free)
 
     def handed_on(self) -> bool:
-        """Whether each item's values are read by itself and the next item alone (the last item's by anything)."""
+        """Whether the values of each item but the last are read by the item itself and the next one alone."""
         return all(
             self.outside.get(step.id, set()) <= {item, item + 1}
             for item, steps in enumerate(self.layout.bodies[:-1])
@@ -88,7 +110,11 @@ class Merger:
         )
 
     def reads(self) -> dict[tuple[Place, int], dict[int, int]] | None:
-        """Per operand position: item -> its step read there by the next item; None if an older item is read."""
+        """Reads of an item's values by the next item; None if an item reads one that is further back.
+
+        Returns:
+            (Place of the reading step, position of the operand) -> item -> id of its step that the next item reads.
+        """
         found: dict[tuple[Place, int], dict[int, int]] = {}
         for item, steps in enumerate(self.layout.bodies[1:], start=1):
             for step in steps:
@@ -101,7 +127,7 @@ class Merger:
         return found
 
     def carried(self) -> list[Carried] | None:
-        """Loop-carried values; None if there are none, or if one is not passed on by every item."""
+        """Values that each item computes and the next reads; None if there are none, or an item lacks one."""
         found: list[Carried] = []
         for reader, made in sorted((self.reads() or {}).items(), key=lambda one: -len(one[1])):
             known = next((variable for variable in found if made.items() <= variable.steps.items()), None)
@@ -126,10 +152,17 @@ class Merger:
         return sorted(found, key=lambda variable: min(variable.readers)) or None
 
     def resolved(self, places: Mapping[int, Place | Ref], reader: tuple[int, ...]) -> Ref | None:
-        """Unify what several items read into one reference; None if that is impossible.
+        """Find one reference that stands for what the operand of a step reads in each item.
 
-        If they read different cases of a branch, it is a choice of that branch. ``reader`` is the reading step's column and
-        case.
+        If the items read steps in different cases (alternatives) of a branch, the reference is to a choice of the branch,
+        which is added to ``choices`` if it is new.
+
+        Args:
+            places: Item -> what it reads: a place in the body, or a reference to something outside.
+            reader: The column and the case of the step that reads.
+
+        Returns:
+            The reference; None if the items differ by more than a branch.
         """
         found = set(places.values())
         if len(found) == 1:
@@ -152,7 +185,7 @@ class Merger:
         return Ref("step", known[tuple(sources)])
 
     def operand(self, where: Place, position: int, variables: Sequence[Carried]) -> Ref | None:
-        """Unified operand of the body's step at ``where``; None if the items' operands cannot be unified."""
+        """Operand ``position`` of the body's step at ``where``; None if no reference is right for all items."""
         seen: dict[int, Place | Ref] = {}
         for item, steps in enumerate(self.layout.bodies):
             step = next((one for one in steps if self.layout.place[one.id] == where), None)
@@ -169,7 +202,11 @@ class Merger:
         return self.resolved(seen, where[:2])
 
     def carrier(self, ref: Ref, item: int, reader: tuple[Place, int], variables: Sequence[Carried]) -> Carried | None:
-        """Carried value that an item's operand refers to (in the first item: its initial value), or None."""
+        """Loop-carried value that the operand ``ref`` of an item stands for; None if it stands for none.
+
+        In the first item the operand is the initial value. ``reader`` is the place of the step that reads, and the operand's
+        position.
+        """
         column, case, _ = reader[0]
         alone = case >= 0 and self.layout.chosen[column].count(case) == 1
         for variable in variables:
@@ -180,7 +217,7 @@ class Merger:
         return None
 
     def body(self, variables: Sequence[Carried]) -> list[Any] | None:
-        """Steps and branches of the body, with each branch's choices; None if an operand cannot be unified."""
+        """Steps and branches of the body; None if no reference is right for an operand in all items."""
         wired: dict[Place, Step] = {}
         for where, step in self.layout.origin.items():
             refs = [self.operand(where, position, variables) for position in range(len(step.operands))]
@@ -202,7 +239,10 @@ class Merger:
         return found
 
     def aliases(self) -> dict[int, int] | None:
-        """Map the last item's steps to the body's; None if a value of one case alone is read outside."""
+        """Id of a step of the last item -> id of the body's value; where both are equal, no entry.
+
+        None if a value that only one case of a branch computes is read outside of the last item.
+        """
         found: dict[int, int] = {}
         last = len(self.layout.bodies) - 1
         for step in self.layout.bodies[-1]:

@@ -15,14 +15,14 @@ FIRST_NEW = 1 << 40  # ids from here on are in no tape
 
 
 def with_folded_lists(plan: Plan) -> Plan:
-    """Fold the module lists of a plan into loops."""
+    """Plan with its module lists folded into loops."""
     folder = Folder(plan.outputs, plan.entries)
     entries = folder.fold(list(plan.entries), "")
     return pruned(replace(plan, entries=tuple(entries), outputs=tuple(map(folder.alias, plan.outputs))))
 
 
 def pruned(plan: Plan) -> Plan:
-    """Remove joins that nothing reads from a plan."""
+    """Plan without the joins whose values nothing reads."""
     while True:
         read = {ref.id for ref in (*plan.outputs, *refs_of(plan.entries))}
         read |= {last for _, one in walk(plan.entries) if isinstance(one, Loop) for _, last in one.carried}
@@ -33,7 +33,7 @@ def pruned(plan: Plan) -> Plan:
 
 
 def without_joins(entries: Sequence[Any], read: set[int]) -> tuple[Any, ...]:
-    """Entries without joins whose ids are not in ``read``, nested entries included."""
+    """Entries without the joins whose ids are not in ``read``, also within loops and branches."""
     found: list[Any] = []
     for entry in entries:
         if isinstance(entry, Loop):
@@ -46,7 +46,7 @@ def without_joins(entries: Sequence[Any], read: set[int]) -> tuple[Any, ...]:
 
 
 class Folder:
-    """Folds module lists of a plan into loops, outermost lists first; holds aliases, readers and free ids."""
+    """Folds the module lists of a plan into loops, outermost lists first."""
 
     def __init__(self, outputs: Sequence[Ref], steps: Sequence[Step]) -> None:
         self.outputs = outputs
@@ -59,21 +59,21 @@ class Folder:
                 self.users.setdefault(name, set()).add(step.id)
 
     def alias(self, ref: Ref) -> Ref:
-        """Redirect a reference to a loop's last item to the same step of the loop's body."""
+        """Reference with a step of a loop's last item replaced by the same step of the loop's body."""
         while ref.kind in ("step", "carried") and ref.id in self.aliases:
             ref = replace(ref, id=self.aliases[ref.id])
         return ref
 
     def links(self, carried: Sequence[tuple[Ref, int]]) -> tuple[tuple[Ref, int], ...]:
-        """Carried values with both sides redirected to loop bodies."""
+        """Loop-carried values (initial, next), with steps of folded items replaced by those of loop bodies."""
         return tuple((self.alias(init), self.alias(Ref("step", last)).id) for init, last in carried)
 
     def add_aliases(self, first: Sequence[Step], last: Sequence[Step]) -> None:
-        """Register the last item's steps as aliases of the first item's."""
+        """Store that references to steps of a loop's last item mean those of its first item, the loop's body."""
         self.aliases |= {b.id: a.id for a, b in zip(first, last, strict=True) if a.id != b.id}
 
     def fold(self, steps: list[Step], inside: str) -> list[Any]:
-        """Fold the module lists below path ``inside``; returns steps and loops."""
+        """Steps and loops for ``steps``, with the module lists below path ``inside`` folded."""
         found: list[Any] = []
         place = 0
         while place < len(steps):
@@ -93,7 +93,10 @@ class Folder:
         return [self.renamed(entry) for entry in found]
 
     def shared_loop(self, steps: list[Step], turns: Sequence[Item], inside: str) -> Iterator[Any]:
-        """Fold repeated runs of the same modules into a shared loop; unrolled if a value is read elsewhere."""
+        """Fold repeated runs of the same modules (``turns``) into a loop with shared parameters.
+
+        If a value that is not loop-carried is read outside of the loop, the runs stay unrolled.
+        """
         bodies = [steps[turn.first : turn.end] for turn in turns]
         run = run_of(bodies, [""] * len(turns), 0, self.read_later(steps, turns))
         if run.count < len(turns):
@@ -105,7 +108,7 @@ class Folder:
         self.add_aliases(bodies[0], bodies[-1])
 
     def renamed(self, entry: Any) -> Any:
-        """Entry with all references redirected to loop bodies."""
+        """Step, loop or branch with references to folded items replaced by references to loop bodies."""
         if isinstance(entry, Loop):
             carried = tuple((self.alias(init), last) for init, last in entry.carried)
             return replace(entry, body=tuple(map(self.renamed, entry.body)), carried=carried)
@@ -116,7 +119,10 @@ class Folder:
         return replace(entry, operands=tuple(self.alias(ref) for ref in entry.operands))
 
     def runs(self, steps: list[Step], prefix: str, items: list[Item]) -> Iterator[Any]:
-        """Fold runs of equal items into loops, or the remaining items of a few kinds into one merged loop."""
+        """Fold consecutive equal items into loops, or all remaining items of a few kinds into one loop.
+
+        ``items`` are those of the module list at path ``prefix``.
+        """
         bodies = [steps[item.first : item.end] for item in items]
         names = [f"{prefix}.{item.index}" for item in items]
         outside = self.read_later(steps, items)
@@ -138,7 +144,7 @@ class Folder:
             place += 1 if place in lent else run.count
 
     def lent(self, bodies: Sequence[list[Step]]) -> list[int]:
-        """Numbers of the items whose parameters are also read outside them: these are not folded."""
+        """Positions in ``bodies`` of the items whose parameters other steps read, too: these are not folded."""
         found = []
         for number, body in enumerate(bodies):
             own = {step.id for step in body}
@@ -147,7 +153,7 @@ class Folder:
         return found
 
     def merged_loop(self, steps: list[Step], bodies: list[list[Step]], prefix: str, items: list[Item]) -> Loop | None:
-        """Merge items of several kinds into one loop; None if they cannot be merged."""
+        """Loop over items of several kinds, with branches where they differ; None if they cannot be merged."""
         indices = [item.index for item in items]
         found = merged(bodies, prefix, indices, self.read_later(steps, items), self.free)
         if found is None:
@@ -167,7 +173,7 @@ class Folder:
         return Loop(prefix, indices[0], len(items), tuple(map(self.renamed, body)), self.links(found.carried), found.others)
 
     def read_later(self, steps: list[Step], items: Sequence[Item]) -> Mapping[int, set[int]]:
-        """Items that read each step of ``items``; -1 stands for readers outside and outputs."""
+        """Id of a step of ``items`` -> the items that read its value; -1 stands for other steps and outputs."""
         owner = {step.id: number for number, item in enumerate(items) for step in steps[item.first : item.end]}
         found = {made: {owner.get(reader, -1) for reader in self.readers[made]} for made in owner if made in self.readers}
         for ref in self.outputs:
@@ -177,5 +183,5 @@ class Folder:
 
 
 def parts(body: Sequence[Any]) -> list[list[Any]]:
-    """Split a body into runs of consecutive steps and single branches."""
+    """Parts of a loop body: lists of consecutive steps, and lists of a single branch."""
     return [list(part) for _, part in groupby(body, lambda entry: None if isinstance(entry, Step) else id(entry))]

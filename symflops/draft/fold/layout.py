@@ -18,7 +18,17 @@ Key = tuple[str, tuple[Any, ...], tuple[Any, ...]]
 
 
 def layout_of(bodies: Sequence[list[Step]], prefix: str, indices: Sequence[int], first: int) -> Layout | None:
-    """Lay out items in one body; None if they are of one kind, of too many, or have nothing in common."""
+    """Assign the steps of all items of a module list a place in one loop body.
+
+    Args:
+        bodies: The steps of each item.
+        prefix: The path of the list.
+        indices: The index of each item.
+        first: The first unused id.
+
+    Returns:
+        The layout; None if the items have equal steps, too many kinds of them, or no step in common.
+    """
     keys = [tuple(key_of(step, f"{prefix}.{index}") for step in body) for body, index in zip(bodies, indices, strict=True)]
     kinds = list(dict.fromkeys(keys))
     if not 1 < len(kinds) <= MOST_KINDS or len(kinds) == len(bodies):
@@ -32,18 +42,25 @@ def layout_of(bodies: Sequence[list[Step]], prefix: str, indices: Sequence[int],
 
 @dataclass
 class Layout:
-    """The position of each item's steps in one merged body.
+    """The place of every item's steps in one loop body.
+
+    The body is a row of columns. A column has the same steps for all items, or up to four alternatives, its cases. A place
+    is a column, a case (-1 in a common column) and a position. Items with equal steps are of one kind.
 
     Attributes:
+        bodies: The steps of each item.
+        prefix: The path of the module list.
+        indices: The index of each item in the list.
         kind: The kind of each item.
-        kinds: The steps of each kind.
+        kinds: The comparison keys of the steps of each kind.
+        columns: The columns.
         free: The next unused id.
-        place: The place in the body of every step of every item.
-        owner: The item of every step.
-        chosen: For each column, the case of each item.
-        cases: For each column that differs, its cases.
-        model: The step id at each place in the body.
-        origin: The first step at each place.
+        place: Step id -> place.
+        owner: Step id -> item.
+        chosen: Column -> case of each item.
+        cases: Column with cases -> the comparison keys of the steps of each case.
+        model: Place -> id of the step there in the loop body.
+        origin: Place -> step of the first item that has one there.
     """
 
     bodies: Sequence[list[Step]]
@@ -61,7 +78,7 @@ class Layout:
     origin: dict[Place, Step] = field(default_factory=dict)
 
     def sort(self) -> bool:
-        """Assign each step its place and each column its cases; False if there are too many cases."""
+        """Find each column's cases and each step's place; returns False if a column has no valid cases."""
         for number, column in enumerate(self.columns):
             if column.common:
                 self.chosen[number] = [-1] * len(self.bodies)
@@ -74,7 +91,10 @@ class Layout:
         return True
 
     def find_cases(self, number: int, column: Column) -> bool:
-        """Assign a column its cases; False if there are too many, or if two differ in numbers alone."""
+        """Find the cases of column ``number``; returns False if they are unsuitable.
+
+        They are if there are over four, or if two differ only in sizes.
+        """
         parts = [tuple(kind[a:b]) for kind, (a, b) in zip(self.kinds, column.spans, strict=True)]
         cases = sorted(set(parts), key=lambda case: repr([key[:2] for key in case]))
         plain = [[key[:2] for key in case] for case in cases]
@@ -83,7 +103,7 @@ class Layout:
         return len(cases) <= MOST_CASES and all(plain.count(one) == 1 for one in plain)
 
     def put(self, step: Step, where: Place, item: int) -> None:
-        """Assign a step of an item its place in the body."""
+        """Store the place ``where`` of a step of an item."""
         self.place[step.id], self.owner[step.id] = where, item
         if where not in self.origin:
             # values of the last item have other ids after the loop than inside
@@ -93,7 +113,10 @@ class Layout:
             self.free += alone
 
     def others(self) -> tuple[str, ...] | None:
-        """Other lists whose modules run in the body; None if a kind with a single item runs such a module."""
+        """Paths of other module lists whose modules with an item's index run in the body.
+
+        None if a kind with a single item runs such a module: one item does not tell the list.
+        """
         found: dict[str, None] = {}
         for number, kind in enumerate(self.kinds):
             first, *more = [item for item, one in enumerate(self.kind) if one == number]
@@ -107,21 +130,24 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A span of steps in each kind, as (first, end); ``common`` if the steps are equal in all kinds."""
+    """A part of the loop body: the span (first, end) of its steps in each kind of item.
+
+    ``common`` says that these steps are equal in all kinds.
+    """
 
     common: bool
     spans: tuple[tuple[int, int], ...]
 
 
 def key_of(step: Step, item: str) -> Key:
-    """Comparison key of a step without operands: relative path, kind and words, numbers."""
+    """Comparison key of a step of an item: path in the item, then kind and words, then sizes."""
     words = tuple(placed(word, item) if isinstance(word, str) else word for word in step.words)
     own = (step.kind, words, step.quiet, len(step.operands), tuple(placed(name, item) for name in parameters_of(step)))
     return placed(step.path, item), own, (step.numbers, step.times)
 
 
 def placed(name: str, item: str) -> str:
-    """Name relative to an item; in a name elsewhere, the item's index becomes a star."""
+    """Path relative to the path of an item; in a path outside the item, the item's index becomes a star."""
     if name == item or name.startswith(f"{item}."):
         return name[len(item) + 1 :]
     index = item.rpartition(".")[2]
@@ -129,13 +155,19 @@ def placed(name: str, item: str) -> str:
 
 
 def child(key: Key, depth: int) -> str:
-    """Name of a step's module at the given depth below the item; empty if it is not that deep."""
+    """Name of the module that runs a step, at this depth below the item; empty if the step is not so deep."""
     words = key[0].split(".")
     return words[depth] if depth < len(words) else ""
 
 
 def aligned(kinds: Sequence[Sequence[Key]], starts: Sequence[int], depth: int = 0) -> list[Column]:
-    """Align kinds of items into columns; ``starts`` are the positions of their first steps."""
+    """Columns of steps that all kinds of items have in common, and those in between.
+
+    Args:
+        kinds: The comparison keys of the steps of each kind, or of a part of them.
+        starts: The position of the first of these steps in each kind.
+        depth: Steps that run in the same module at this depth below the item stay together.
+    """
     runs = [runs_of(kind, depth) for kind in kinds]
     texts = [[tuple(kind[a:b]) for a, b in spans] for kind, spans in zip(kinds, runs, strict=True)]
     shared = reduce(longest, texts)
@@ -155,7 +187,10 @@ def aligned(kinds: Sequence[Sequence[Key]], starts: Sequence[int], depth: int = 
 
 
 def matches(text: Sequence[Any], shared: Sequence[Any], spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Spans of the ``shared`` subsequence in ``text``, matched greedily from the left."""
+    """Spans of those elements of ``text`` that match ``shared``, a subsequence, greedily from the left.
+
+    ``spans`` has the span of each element of ``text``.
+    """
     place = -1
     for wanted in shared:
         place = text.index(wanted, place + 1)
@@ -165,7 +200,14 @@ def matches(text: Sequence[Any], shared: Sequence[Any], spans: Sequence[tuple[in
 def differing(
     kinds: Sequence[Sequence[Key]], gap: Sequence[tuple[int, int]], starts: Sequence[int], depth: int
 ) -> list[Column]:
-    """Columns of a part that differs; recurses if all kinds run one module that is mostly the same."""
+    """Columns for steps that differ by kind: one, or several if one module runs all and mostly the same.
+
+    Args:
+        kinds: The comparison keys of these steps of each kind.
+        gap: Their span in the part that is being aligned.
+        starts: The position of the first step of that part in each kind.
+        depth: The depth of the module below the item.
+    """
     first = [start + a for start, (a, _) in zip(starts, gap, strict=True)]
     whole = [Column(False, tuple((a, a + len(kind)) for a, kind in zip(first, kinds, strict=True)))]
     children = {child(key, depth) for kind in kinds for key in kind}
@@ -177,13 +219,13 @@ def differing(
 
 
 def runs_of(kind: Sequence[Key], depth: int) -> list[tuple[int, int]]:
-    """Spans of consecutive steps that run in the same module."""
+    """Spans (first, end) of consecutive steps that run in the same module at ``depth`` below the item."""
     places = (list(run) for _, run in groupby(range(len(kind)), lambda place: child(kind[place], depth) or place))
     return [(run[0], run[-1] + 1) for run in places]
 
 
 def longest(a: list[Any], b: list[Any]) -> list[Any]:
-    """Longest common subsequence of two lists, weighted by the length of items."""
+    """Common subsequence of two lists of sequences with the largest total length of its sequences."""
     table: list[list[int]] = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in reversed(range(len(a))):
         for j in reversed(range(len(b))):

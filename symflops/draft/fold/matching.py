@@ -15,7 +15,7 @@ NUMBER = re.compile(r"\.(\d+)(?=\.|$)")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item of a module list: its index, and the range of its steps (first, end)."""
+    """An item of a module list: its index in the list, and the range of steps that run it (first, end)."""
 
     index: int
     first: int
@@ -23,7 +23,11 @@ class Item:
 
 
 def with_carried(first: Sequence[Step], modes: Sequence[Any]) -> list[Step]:
-    """Steps of the first item, with operands from the previous item replaced by carried references."""
+    """Steps of a loop's first item, as a body for all items.
+
+    They read a loop-carried value where later items read the item before. ``modes`` has the :func:`correspondence` of each
+    operand.
+    """
     waiting = iter(modes)
 
     def read(ref: Ref) -> Ref:
@@ -43,7 +47,10 @@ def lists_in(step: Step, inside: str) -> Iterator[str]:
 
 
 def next_list(steps: Sequence[Step], place: int, inside: str) -> tuple[str, list[Item]]:
-    """Path and items of the first module list from ``place`` on that runs several items in order."""
+    """Path and items of the first module list that runs several items in order; ("", []) if none does.
+
+    Only steps from ``place`` on and lists below path ``inside`` count.
+    """
     tried: set[str] = set()
     for position in range(place, len(steps)):
         for prefix in lists_in(steps[position], inside):
@@ -55,7 +62,10 @@ def next_list(steps: Sequence[Step], place: int, inside: str) -> tuple[str, list
 
 
 def items_of(steps: Sequence[Step], place: int, prefix: str) -> list[Item]:
-    """Consecutive items of a list from ``place`` on; each extends to the start of the next."""
+    """Items with consecutive indices of the list at path ``prefix``, among the steps from ``place`` on.
+
+    Each item has the steps up to the start of the next.
+    """
     visits = visits_of(steps, place, prefix)
     if len(visits) < 2:
         return visits
@@ -70,7 +80,7 @@ def items_of(steps: Sequence[Step], place: int, prefix: str) -> list[Item]:
 
 
 def visits_of(steps: Sequence[Step], place: int, prefix: str) -> list[Item]:
-    """Items of a list from ``place`` on, as long as the index increases by one."""
+    """Items of the list at path ``prefix``, from ``place`` on, while indices increase by one."""
     pattern = re.compile(re.escape(prefix) + r"\.(\d+)(?:\.|$)")
     found: list[Item] = []
     for position in range(place, len(steps)):
@@ -95,7 +105,10 @@ def relative(name: str, item: str) -> tuple[str, str]:
 
 
 def alike(a: str, b: str, at: str, bt: str) -> bool:
-    """Whether two paths are equal relative to their items, or use the items' indices in another list."""
+    """Whether path ``a`` is to item ``at`` what path ``b`` is to item ``bt``.
+
+    That is: both are equal relative to their item, or have its index in the same place of another list.
+    """
     own, other_own = relative(a, at), relative(b, bt)
     if own == other_own or not at or "in" in (own[0], other_own[0]):
         return own == other_own
@@ -105,27 +118,33 @@ def alike(a: str, b: str, at: str, bt: str) -> bool:
 
 
 def parallel_lists(a: list[Step], b: list[Step], at: str, bt: str) -> tuple[str, ...]:
-    """Other lists from which two items use modules of their own index."""
+    """Paths of other module lists from which both items use the module with the item's own index.
+
+    ``a`` and ``b`` are the steps of two items of one kind, ``at`` and ``bt`` their paths.
+    """
     names = [pair for one, other in zip(a, b, strict=True) for pair in common_names(one, other)]
     return tuple(dict.fromkeys(common_start(x, y) for x, y in names if relative(x, at)[0] == "at" and x != y))
 
 
 def common_names(one: Step, other: Step) -> Iterator[tuple[str, str]]:
-    """Paths and parameter names of two steps, in pairs."""
+    """Pairs (of ``one``, of ``other``) of the paths and parameter names of two steps."""
     yield one.path, other.path
     yield from zip(one.parameters, other.parameters, strict=True)
     yield from ((x.name, y.name) for x, y in zip(one.operands, other.operands, strict=True) if x.kind == y.kind == "parameter")
 
 
 def common_start(x: str, y: str) -> str:
-    """Common leading words of two paths of equal length."""
+    """Path of the words with which two paths, of equally many words, both begin."""
     return ".".join(
         word for word, _ in takewhile(lambda pair: pair[0] == pair[1], zip(x.split("."), y.split("."), strict=True))
     )
 
 
 def compare(a: Sequence[Step], b: Sequence[Step], at: str, bt: str) -> list[Any] | None:
-    """Correspondence of each operand of two items (:func:`correspondence`); None if the items differ."""
+    """The :func:`correspondence` of each operand of item ``a`` with that of ``b``; None if items differ.
+
+    ``at`` and ``bt`` are the paths of the items.
+    """
     if len(a) != len(b):
         return None
     place_a = {step.id: number for number, step in enumerate(a)}
@@ -147,10 +166,14 @@ def key_of(step: Step) -> Any:
 
 
 def correspondence(x: Ref, y: Ref, place_a: Mapping[int, int], place_b: Mapping[int, int], at: str, bt: str) -> Any:
-    """Classify how an operand of one item corresponds to that of the next; None if it does not.
+    """Classify what operand ``x`` of an item and the same operand ``y`` of the next item have in common.
 
-    ``("in", place)`` is computed by the item itself, ``("last", place)`` by the previous item, ``("same", ref)`` is one value
-    for all, and ``("own", path)`` is a parameter of the item.
+    ``place_a`` and ``place_b`` are the positions of the items' steps by id, ``at`` and ``bt`` the items' paths.
+
+    Returns:
+        ``("in", place)`` if each item reads its own step at this position, ``("last", place)`` if it reads that of the item
+        before, ``("same", ref)`` if both read one value, ``("own", path)`` if each reads its own parameter; None if none of
+        these is the case.
     """
     if y.kind == "step" and y.id in place_b:
         return ("in", place_b[y.id]) if x.kind == "step" and place_a.get(x.id) == place_b[y.id] else None
@@ -165,7 +188,10 @@ def correspondence(x: Ref, y: Ref, place_a: Mapping[int, int], place_b: Mapping[
 
 
 def initials(first: Sequence[Step], modes: Sequence[Any]) -> dict[int, Ref] | None:
-    """Initial values of the loop-carried values, by step position; None if one of them is ambiguous."""
+    """Position of a step in an item -> what the first item reads in place of the step of an item before.
+
+    None if the first item reads different values for one position. ``modes`` has the :func:`correspondence` of each operand.
+    """
     found: dict[int, Ref] = {}
     refs = [ref for step in first for ref in step.operands]
     for ref, mode in zip(refs, modes, strict=True):
@@ -176,7 +202,13 @@ def initials(first: Sequence[Step], modes: Sequence[Any]) -> dict[int, Ref] | No
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of equal items: its length, carried values, and operand correspondences."""
+    """Consecutive items of a module list that run equal steps.
+
+    Attributes:
+        count: The number of items.
+        carried: The loop-carried values: initial value, and id of the first item's step that computes the next.
+        modes: The :func:`correspondence` of each operand.
+    """
 
     count: int = 1
     carried: Sequence[tuple[Ref, int]] = ()
@@ -184,7 +216,14 @@ class Run:
 
 
 def run_of(bodies: Sequence[list[Step]], names: Sequence[str], place: int, outside: Mapping[int, set[int]]) -> Run:
-    """Run of equal items from ``place`` on; ``outside`` has the readers of each step, ``names`` the paths."""
+    """Longest run of equal items from item ``place`` on.
+
+    Args:
+        bodies: The steps of each item.
+        names: The path of each item.
+        place: The first item of the run.
+        outside: Id of a step -> the items that read its value; -1 stands for other readers.
+    """
     modes: list[Any] = []
     carried: dict[int, Ref] = {}
     last = place
@@ -207,7 +246,10 @@ def run_of(bodies: Sequence[list[Step]], names: Sequence[str], place: int, outsi
 
 
 def repeated_modules(steps: Sequence[Step], place: int, end: int) -> list[Item] | None:
-    """First back-to-back repetitions of the same modules in a range of steps; None if there are none."""
+    """First steps from ``place`` to ``end`` that repeat at once with the same parameters; None if none do.
+
+    Returns an item for each repetition.
+    """
     seen: dict[Any, int] = {}
     for position in range(place, min(end, len(steps))):
         step = steps[position]
@@ -224,7 +266,7 @@ def repeated_modules(steps: Sequence[Step], place: int, end: int) -> list[Item] 
 
 
 def turns_from(steps: Sequence[Step], first: int, length: int) -> int:
-    """Number of equal repetitions of ``length`` steps from ``first`` on; 1 if nothing repeats."""
+    """Number of times that the ``length`` steps from ``first`` on run in a row; 1 if they do not repeat."""
     count = 1
     modes: list[Any] = []
     while True:

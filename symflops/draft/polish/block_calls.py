@@ -16,7 +16,10 @@ DEFAULTS = {"bias": "true", "affine": "true"}  # of operators
 
 
 def called(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) -> list[Any]:
-    """Replace runs of entries by block calls, in bodies too; ``kept`` names are read elsewhere."""
+    """Replace consecutive entries that match a library block by a call of the block, in bodies too.
+
+    ``kept`` are the names that are read outside of ``entries``.
+    """
     for _, fields in entries:
         if "graph" in fields:
             fields["graph"] = called(fields["graph"], patterns, kept_by(entries, fields, kept))
@@ -25,7 +28,7 @@ def called(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) -> l
 
 
 def replaced(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) -> Iterator[Any]:
-    """Entries of one list, with the best matching block call at each position; bodies are not visited."""
+    """Entries of one list with the best matching call of a block at each position; bodies are unchanged."""
     place = 0
     while place < len(entries):
         calls = [(one, pattern) for pattern in patterns if (one := matched(pattern, entries, place, kept))]
@@ -35,14 +38,18 @@ def replaced(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) ->
 
 
 def plainness(found: tuple[tuple[int, str, dict[str, Any]], Pattern]) -> tuple[int, ...]:
-    """Sort key of a match: most entries replaced, then fewest fields, inputs and computed defaults."""
+    """Sort key of a block's match: most entries replaced, then fewest fields, inputs, computed defaults."""
     (count, _, call), pattern = found
     made_of_others = sum(default not in (None, "true", "false") for default in pattern.parameters.values())
     return -count, len(call), len(pattern.inputs), made_of_others
 
 
 def matched(pattern: Pattern, entries: Sequence[Any], place: int, kept: set[str]) -> tuple[int, str, dict[str, Any]] | None:
-    """Match ``pattern`` at ``place``: (entries replaced, path, fields) of the call; None if it fails."""
+    """Match a block with the entries from ``place`` on; None if they differ.
+
+    Returns:
+        The number of entries to replace, and the path and the fields of the call.
+    """
     end = place + len(pattern.steps)
     versions: dict[str, int] = {}
     steps = steps_of(entries[place:end], versions) if end <= len(entries) and len(pattern.steps) >= FEWEST else None
@@ -59,7 +66,7 @@ def matched(pattern: Pattern, entries: Sequence[Any], place: int, kept: set[str]
 
 
 def kind(step: Step) -> tuple[str | None, str | None]:
-    """Operator and block of a step; ``mul`` of a single operand counts as ``map``, as drafts write it."""
+    """Operator and block of a step, one of them None; ``mul`` of one operand is ``map``, as in drafts."""
     operator = step.texts.get("op")
     alone = operator == "mul" and len(step.reads.get("from", ())) == 1
     return "map" if alone else operator, step.texts.get("block")
@@ -67,16 +74,16 @@ def kind(step: Step) -> tuple[str | None, str | None]:
 
 @dataclass
 class Match:
-    """A comparison of entries with the steps of a pattern.
+    """A comparison of a draft's entries with a block's steps (entries), and what follows for a call of it.
 
     Attributes:
-        pattern: The pattern.
+        pattern: The block.
         prefix: The path of the call.
-        texts: Parameter -> expression.
-        values: A value of the pattern -> the value of the entries.
-        widths: A value of the pattern -> its width in the entries.
-        equations: Pairs of expressions that must be equal: the pattern's and the entry's.
-        after: The call's ``gate`` and ``add_to``, with the names of their values.
+        texts: Parameter of the block -> expression that the call gives for it.
+        values: Value of the block -> value of the draft.
+        widths: Value of the block -> its width in the draft.
+        equations: Pairs of expressions, the block's and the draft's, that must be equal.
+        after: ``gate`` and ``add_to`` of the call -> names of their values.
         shared: The distinct ``shared`` flags of entries with a path.
     """
 
@@ -90,7 +97,7 @@ class Match:
     shared: set[str] = field(default_factory=set)
 
     def all(self, entries: list[Step]) -> bool:
-        """Whether steps and entries match one to one, in any order."""
+        """Whether the steps of the block and the entries match one to one, in any order."""
         left = list(entries)
         for step in self.pattern.steps:
             found = next((one for one in left if self.comparable(step, one)), None)
@@ -100,7 +107,10 @@ class Match:
         return bool(self.prefix)
 
     def comparable(self, step: Step, entry: Step) -> bool:
-        """Whether operator and path of an entry match a step; until a path is matched, any prefix will do."""
+        """Whether an entry has the operator and the path of a block's step.
+
+        The path must begin with ``prefix``, or with anything while that is not known.
+        """
         if kind(step) != kind(entry):
             return False
         if "_" in (entry.path, step.path):
@@ -108,7 +118,10 @@ class Match:
         return entry.path == f"{self.prefix}.{step.path}" if self.prefix else entry.path.endswith(f".{step.path}")
 
     def equal(self, step: Step, entry: Step) -> bool:
-        """Whether operands, expressions and results of an entry match a step; records what they bind."""
+        """Whether an entry has the operands, expressions and results of a block's step.
+
+        Stores the values and parameters that follow from the match, even if it fails later.
+        """
         if not self.prefix and step.path != "_":
             self.prefix = entry.path[: -len(step.path) - 1]
         if set(step.reads) != set(entry.reads) - (set(AFTER) - set(step.reads)):
@@ -122,7 +135,11 @@ class Match:
         return self.equal_texts(step, entry) and self.equal_results(step, entry)
 
     def equal_texts(self, step: Step, entry: Step) -> bool:
-        """Whether an entry's expressions match a step's; those not yet decidable are added to ``equations``."""
+        """Whether the expressions of an entry may equal those of a block's step.
+
+        False if a field is missing in one of them, or if a parameter of the block would get two values. Other expressions are
+        added to ``equations``, to be compared when all parameters are known.
+        """
         source = self.widths.get(step.reads["from"][0], "") if "from" in step.reads else ""
         defaults = {**DEFAULTS, "dim": source} if source else DEFAULTS
         if "_" not in (step.path, entry.path):
@@ -138,7 +155,7 @@ class Match:
         return True
 
     def equal_results(self, step: Step, entry: Step) -> bool:
-        """Whether an entry has as many results as a step, and no gate or sum that the call cannot express."""
+        """Whether an entry has as many results as a block's step, and no gate or sum that a call cannot have."""
         mine, theirs = ([value for values in one.writes.values() for value in values] for one in (entry, step))
         after = {word: entry.reads[word][0] for word in AFTER if word in entry.reads and word not in step.reads}
         if len(mine) != len(theirs) or (after and not self.moves_out(after, theirs)):
@@ -150,7 +167,7 @@ class Match:
         return True
 
     def moves_out(self, after: dict[str, Value], results: list[Value]) -> bool:
-        """Whether an entry's gate and sum may move to the call: only if its result is the block's sole output."""
+        """Whether an entry's gate and sum may move to the call: only if its result is the block's only output."""
         read = {value for step in self.pattern.steps for values in step.reads.values() for value in values}
         if self.after or tuple(results) != self.pattern.outputs or results[0] in read:
             return False
@@ -158,7 +175,7 @@ class Match:
         return not any(version for _, version in after.values())
 
     def complete(self) -> bool:
-        """Whether all inputs and parameters are known (by default if need be) and all equations hold."""
+        """Whether all inputs and parameters of the block are known, or have a default, and all equations hold."""
         self.find_counts()
         known = dict(self.texts)
         for name, default in self.pattern.parameters.items():
@@ -171,7 +188,7 @@ class Match:
         return all(sum_of(theirs, known) == sum_of(mine) for theirs, mine in self.equations)
 
     def find_counts(self) -> None:
-        """Solve equations for parameters that are plain integer factors of a width."""
+        """Find parameters of the block that are integer factors of an expression, from ``equations``."""
         for theirs, mine in self.equations:
             for name in self.pattern.parameters:
                 factor = sum_of(theirs, {**self.texts, name: "1"})

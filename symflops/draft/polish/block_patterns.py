@@ -25,10 +25,10 @@ class Step:
     """A graph entry split into its path, expressions, operands and results.
 
     Attributes:
-        path: Its path.
-        texts: Field -> expression.
-        reads: Field -> operands.
-        writes: Field -> results.
+        path: The path of the entry.
+        texts: Field -> expression, for fields that name no values.
+        reads: Field -> operands, each a name and how often the name was bound before.
+        writes: ``to`` or ``add_to`` -> results, in the same form.
     """
 
     path: str
@@ -39,15 +39,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A block with one setting of its switches.
+    """A library block with one setting of its switches, to be found among the entries of drafts.
 
     Attributes:
-        name: The block.
-        parameters: Parameter -> default, None if it has none.
+        name: The name of the block.
+        parameters: Parameter -> default; None if it has no default.
         switches: Parameter that decides about entries -> ``true``, ``false``, or a word in quotes.
-        inputs: The names that it reads.
-        outputs: The values that it makes.
-        steps: Its entries.
+        inputs: The names of the values that the block reads.
+        outputs: The values that the block returns.
+        steps: The entries of the block.
     """
 
     name: str
@@ -80,19 +80,25 @@ def named(value: Any) -> tuple[str, ...]:
 
 
 def refers(word: str, value: Any, fields: Mapping[str, Any]) -> bool:
-    """Whether a field names operands; ``bias`` does for attention scores, but not for a linear."""
+    """Whether field ``word`` of an entry names operands; ``bias`` does for attention, not for a linear."""
     return word in REFERENCES and (word != "bias" or (fields.get("op") == "attention" and text_of(value) not in BOOLEANS))
 
 
 def steps_of(entries: Sequence[Any], versions: dict[str, int]) -> list[Step] | None:
-    """Entries as steps; None if an entry has a body. ``versions`` counts how often each name is bound."""
+    """Entries as steps; None if an entry has a body.
+
+    ``versions`` maps names to how often they were bound, and is updated.
+    """
     if any("graph" in fields for _, fields in entries):
         return None
     return [step_of(path, fields, versions) for path, fields in entries]
 
 
 def step_of(path: str, fields: Mapping[str, Any], versions: dict[str, int]) -> Step:
-    """Entry as a step; increments the version of each name it binds."""
+    """Entry as a step.
+
+    ``versions`` maps names to how often they were bound, and is increased for those that the entry binds.
+    """
     read = {word: named(value) for word, value in fields.items() if refers(word, value, fields)}
     bound = {word: named(fields[word]) for word in ("to", "add_to") if word in fields}
     texts = {word: text_of(value) for word, value in fields.items() if word not in read and word not in bound}
@@ -103,7 +109,7 @@ def step_of(path: str, fields: Mapping[str, Any], versions: dict[str, int]) -> S
 
 
 def versioned(fields: Mapping[str, tuple[str, ...]], versions: Mapping[str, int]) -> dict[str, tuple[Value, ...]]:
-    """Names by field, each with its current version."""
+    """Field -> its names, each with its version, the number of times it was bound so far."""
     return {word: tuple((name, versions.get(name, 0)) for name in names) for word, names in fields.items()}
 
 
@@ -141,7 +147,10 @@ def patterns_of(name: str, data: Mapping[str, Any]) -> Iterator[Pattern]:
 
 
 def without_function(path: str, fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Activation as drafts write it: ``mul`` without a function, pathless if a parameter decides the path."""
+    """Path and fields of an entry as drafts write it: an activation is ``mul``.
+
+    Its path is left out if a parameter of the block decides it.
+    """
     if fields.get("op") != "act":
         return path, fields
     kept = {word: value for word, value in fields.items() if word != "of"}
@@ -155,7 +164,7 @@ def settings_of(default: str | None, tested: set[str]) -> list[str]:
 
 
 def conditions(entries: Sequence[Any]) -> dict[str, set[str]]:
-    """Names tested by ``when`` fields and conditional expressions, each with the settings to distinguish."""
+    """Name in a ``when`` field or conditional expression -> truth values or words that it is tested for."""
     found: dict[str, set[str]] = {}
     for _, fields in entries:
         trees = [(word, parsed(text_of(value))) for word, value in fields.items() if word != "graph"]
@@ -168,7 +177,7 @@ def conditions(entries: Sequence[Any]) -> dict[str, set[str]]:
 
 
 def tested(test: ast.expr) -> dict[str, set[str]]:
-    """Names in a condition, each with its truth values or the words it is compared with."""
+    """Name in a condition -> truth values, or the words that the condition compares it with."""
     match test:
         case ast.Name(id=name):
             return {name: set(BOOLEANS)}
@@ -196,7 +205,13 @@ def entries_in(fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def entries_under(entries: Sequence[Any], values: Mapping[str, str], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Entries that remain under a setting of the switches, without decided conditions, groups inlined."""
+    """Entries that remain under a setting of the switches, with groups inlined.
+
+    Args:
+        entries: The entries of the block.
+        values: Switch -> its setting; conditions that it decides are removed.
+        prefix: The path of the group that has the entries.
+    """
     for key, fields in entries:
         path = ".".join(one for one in (prefix, key) if one not in ("", "_")) or "_"
         condition = resolved(text_of(fields["when"]), values) if "when" in fields else "true"
@@ -223,17 +238,17 @@ def resolved(text: str, values: Mapping[str, str]) -> str:
 
 
 class Resolve(Substitution):
-    """Partial evaluator: replaces switches by values and folds the conditions they decide."""
+    """Replaces switches of a block in an expression by their settings, and evaluates what these decide."""
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        """Fold ``not`` of a known value."""
+        """Replace ``not`` of a constant by its value."""
         operand = self.visit(node.operand)
         if isinstance(node.op, ast.Not) and isinstance(operand, ast.Name) and operand.id in BOOLEANS:
             return ast.Name(BOOLEANS[operand.id == "true"])
         return ast.UnaryOp(node.op, operand)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        """Fold ``and`` and ``or``: short-circuit on a deciding operand, drop neutral ones."""
+        """Evaluate ``and`` and ``or``: an operand that decides is the result, neutral operands are dropped."""
         decides = BOOLEANS[isinstance(node.op, ast.And)]
         parts = [self.visit(part) for part in node.values]
         left = [part for part in parts if not (isinstance(part, ast.Name) and part.id in BOOLEANS)]
@@ -244,7 +259,7 @@ class Resolve(Substitution):
         return left[0] if len(left) == 1 else ast.BoolOp(node.op, left)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """Fold the comparison of a string with a string or with a list of strings."""
+        """Replace a comparison of a string with a string or a list of strings by its value."""
         left, *right = [self.visit(part) for part in (node.left, *node.comparators)]
         mine, theirs = words_in(left), words_in(right[0])
         if len(right) > 1 or not isinstance(left, ast.Constant) or not mine or not theirs:
@@ -257,7 +272,7 @@ class Resolve(Substitution):
         return ast.Compare(left, node.ops, right)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        """Fold a conditional expression whose test is known."""
+        """Replace a conditional expression whose test is constant by the branch taken."""
         test = self.visit(node.test)
         if isinstance(test, ast.Name) and test.id in BOOLEANS:
             return self.visit(node.body if test.id == "true" else node.orelse)
@@ -265,7 +280,7 @@ class Resolve(Substitution):
 
 
 def shortened(steps: Sequence[Step], outputs: tuple[Value, ...]) -> tuple[tuple[Value, ...], tuple[Step, ...]]:
-    """Outputs and steps without activations; readers of an activation read its operand instead."""
+    """(Outputs, steps) of a block without its activations; what read an activation reads its operand."""
     same: dict[Value, Value] = {}
     widths: dict[Value, str] = {}
     kept = []

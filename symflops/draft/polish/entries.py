@@ -35,62 +35,62 @@ def names_in(fields: Mapping[str, Any], word: str) -> list[str]:
 
 
 def operands(fields: Mapping[str, Any]) -> list[str]:
-    """Names that an entry reads, without its body."""
+    """Names of values that the fields of an entry read; its body is not visited."""
     return [name for word in REFERENCES for name in names_in(fields, word)]
 
 
 def results(fields: Mapping[str, Any]) -> list[str]:
-    """Names in an entry's ``to``, without its body."""
+    """Names of values in the ``to`` field of an entry; its body is not visited."""
     return names_in(fields, "to")
 
 
 def reads(fields: Mapping[str, Any]) -> Iterator[str]:
-    """Names that an entry reads, including its body."""
+    """Names of values that an entry or its body reads."""
     for _, one in flat([("", fields)]):
         yield from operands(one)
 
 
 def writes(fields: Mapping[str, Any]) -> Iterator[str]:
-    """Names that an entry binds by ``to`` or ``add_to``, including its body."""
+    """Names of values that an entry or its body writes by ``to`` or ``add_to``."""
     for _, one in flat([("", fields)]):
         yield from (*results(one), *names_in(one, "add_to"))
 
 
 def flat(entries: Sequence[Any]) -> Iterator[Any]:
-    """All entries, flattened: each one is followed by its body."""
+    """All entries in one sequence; the entries of a body follow the entry that has the body."""
     for key, fields in entries:
         yield key, fields
         yield from flat(fields.get("graph", ()))
 
 
 def made(entries: Sequence[Any]) -> Iterator[str]:
-    """Names in the ``to`` of entries and their bodies, in order."""
+    """Names in the ``to`` fields of entries and their bodies, in order."""
     for _, fields in flat(entries):
         yield from results(fields)
 
 
 def mentioned(entries: Sequence[Any], name: str) -> bool:
-    """Whether entries read or bind a name."""
+    """Whether entries or their bodies read the value ``name`` or write it."""
     return any(name in {*reads(fields), *writes(fields)} for _, fields in entries)
 
 
 def bound(entries: Sequence[Any], name: str) -> bool:
-    """Whether entries or their bodies bind a name."""
+    """Whether entries or their bodies write the value ``name`` by ``to`` or ``add_to``."""
     return any(name in writes(fields) for _, fields in entries)
 
 
 def count(entries: Sequence[Any], name: str) -> int:
-    """How often entries read a name."""
+    """Number of times that entries and their bodies read the value ``name``."""
     return sum(list(reads(fields)).count(name) for _, fields in entries)
 
 
 def maker(entries: Sequence[Any], name: str) -> int | None:
-    """Index of the last entry that has ``name`` in its ``to``; None if no entry does."""
+    """Index of the last entry whose ``to`` has the value ``name``; None if no entry makes it."""
     return next((place for place in reversed(range(len(entries))) if name in results(entries[place][1])), None)
 
 
 def rename(entries: Sequence[Any], names: Mapping[str, str]) -> None:
-    """Rename values in place, in entries and bodies, simultaneously."""
+    """Rename values of entries and their bodies in place, all at once; ``names`` maps old to new names."""
     for _, fields in flat(entries):
         for word in (*REFERENCES, "to"):
             value = fields.get(word)
@@ -101,7 +101,7 @@ def rename(entries: Sequence[Any], names: Mapping[str, str]) -> None:
 
 
 def carried(body: Sequence[Any]) -> set[str]:
-    """Names that a loop body reads before it binds them: candidates for loop-carried values."""
+    """Names that a loop body reads before it writes them: candidates for loop-carried values."""
     found: set[str] = set()
     known: set[str] = set()
     for _, fields in body:
@@ -111,7 +111,10 @@ def carried(body: Sequence[Any]) -> set[str]:
 
 
 def needed_later(entries: Sequence[Any], name: str, kept: set[str]) -> bool:
-    """Whether the current value of ``name`` is still read, by ``entries`` or (if in ``kept``) later."""
+    """Whether the current value of ``name`` is still read, by ``entries`` or after them.
+
+    ``kept`` are the names that are read after them.
+    """
     for _, fields in entries:
         if name in reads(fields):
             return True
@@ -121,6 +124,9 @@ def needed_later(entries: Sequence[Any], name: str, kept: set[str]) -> bool:
 
 
 def kept_by(entries: Sequence[Any], fields: Mapping[str, Any], kept: set[str]) -> set[str]:
-    """Names that an entry's body binds and that are read outside the body or by the next iteration."""
+    """Names that an entry's body writes and that are read outside the body or by its next iteration.
+
+    ``fields`` is the entry, one of ``entries``; ``kept`` are the names that are read outside of these.
+    """
     outside = {name for _, other in entries if other is not fields for name in reads(other)}
     return (outside | kept | carried(fields["graph"])) & set(writes(fields))

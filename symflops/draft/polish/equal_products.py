@@ -41,7 +41,7 @@ def substitute(text: str, values: Mapping[str, str]) -> str:
 
 
 def sum_of(text: str, values: Mapping[str, str] | None = None) -> Poly:
-    """Expression as a polynomial, with names substituted; text that does not parse is an atom.
+    """Expression as a polynomial, names replaced by ``values``; text that does not parse is a variable.
 
     >>> sum_of("vectors*width", {"vectors": "6", "width": "H*d"}) == sum_of("6*d*H")
     True
@@ -51,7 +51,7 @@ def sum_of(text: str, values: Mapping[str, str] | None = None) -> Poly:
 
 
 def reduced(node: ast.expr) -> Poly:
-    """Polynomial of a syntax tree; operations other than +, - and * become atoms."""
+    """Polynomial of a syntax tree; operations other than +, - and * become variables."""
     match node:
         case ast.Constant(value=int(number)) if not isinstance(number, bool):
             return Poly.constant(number)

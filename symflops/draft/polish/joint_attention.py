@@ -29,7 +29,10 @@ def split_joint(entries: list[Any], values: Mapping[str, Val], graph: list[Any],
 
 
 def joins_of(entries: Sequence[Any], fields: Mapping[str, Any], graph: Sequence[Any]) -> list[Mapping[str, Any]]:
-    """Concatenations that an attention reads as query, key and value; empty if any has another reader."""
+    """Concatenations that an attention reads as query, key and value.
+
+    Empty if one of these is no concatenation, or has another reader.
+    """
     joined = {name: other for _, other in entries for name in results(other) if other.get("along") == "tokens"}
     alone = all(fields[side] in joined and count(graph, fields[side]) == 1 for side in SIDES)
     return [joined[fields[side]] for side in SIDES] if alone else []
@@ -38,7 +41,10 @@ def joins_of(entries: Sequence[Any], fields: Mapping[str, Any], graph: Sequence[
 def split(
     entries: list[Any], fields: dict[str, Any], joins: list[Mapping[str, Any]], values: Mapping[str, Val], graph: list[Any]
 ) -> None:
-    """Rewrite one attention with lists, if its operands' streams agree and each reader takes one stream."""
+    """Rewrite one attention with lists instead of the concatenations ``joins``, in place.
+
+    Not if the streams of keys and values differ, or if a reader of the result takes more than one stream.
+    """
     parts = [join["from"] for join in joins]
     views = {other["to"]: other for _, other in entries if is_part(other, fields["to"])}
     found = by_stream(parts, views, values) if len(views) == count(graph, fields["to"]) else None
@@ -50,7 +56,13 @@ def split(
 
 
 def by_stream(parts: Sequence[list[str]], views: Iterable[str], values: Mapping[str, Val]) -> list[list[str]] | None:
-    """Views grouped by query stream; None if keys and values differ in streams or a view spans several."""
+    """Parts of an attention's result by stream of the queries; None if the attention cannot be split.
+
+    Args:
+        parts: Names of the concatenated values: queries, keys, values.
+        views: Names of the values that are selected from the result.
+        values: The values of the graph by name.
+    """
     queries, keys, others = (streams_of(names, values) for names in parts)
     taken = dict(zip(views, streams_of(views, values), strict=True))
     if None in (*queries, *keys) or keys != others or any(queries.count(stream) != 1 for stream in taken.values()):
@@ -59,7 +71,7 @@ def by_stream(parts: Sequence[list[str]], views: Iterable[str], values: Mapping[
 
 
 def streams_of(names: Iterable[str], values: Mapping[str, Val]) -> list[Any]:
-    """Identity (rows, tag) of each value's stream; None for an unknown value."""
+    """Identity of the stream of each value, as (rows, tag); None for an unknown value."""
     return [(values[name].rows, values[name].tag) if name in values else None for name in names]
 
 

@@ -35,7 +35,14 @@ class Branch:
 
 @dataclass(slots=True)
 class Entry:
-    """A graph entry with the branches that have it; its body consists of such entries, too."""
+    """A graph entry that some variants of a model have.
+
+    Attributes:
+        key: The path of the entry.
+        fields: Its fields, without the body.
+        branches: The numbers of the variants that have it.
+        body: The entries of its body; None if it has none.
+    """
 
     key: str
     fields: dict[str, Any]
@@ -44,12 +51,12 @@ class Entry:
 
     @property
     def head(self) -> str:
-        """Comparison key: equal for entries that differ in their bodies alone."""
+        """Text of path and fields, equal for entries that differ in their bodies alone."""
         return f"{self.key}: {quoted(self.fields)}"
 
 
 def merged(branches: Sequence[Branch]) -> Document:
-    """One document for all branches, with the first one's names.
+    """One document for all variants (branches), with the names of the first.
 
     Raises:
         SymflopsError: No field of the configs distinguishes two branches.
@@ -78,7 +85,7 @@ def merged(branches: Sequence[Branch]) -> Document:
 
 
 def guards_of(branches: Sequence[Branch], documents: Sequence[Document]) -> Guards:
-    """Conditions that distinguish the branches, on given fields that are not sizes."""
+    """Config fields that tell the variants apart: fields that a user gave, and that are not sizes."""
     tables = [(*one.sizes, *one.derived, *one.lengths, *one.inputs, *one.streams) for one in documents]
     taken = {name for names in (*tables, *(made(one.entries) for one in documents)) for name in names}
     moving = {str(fields["key"]) for one in documents for fields in one.sizes.values()}
@@ -95,7 +102,7 @@ def leaves(config: Mapping[str, Any], prefix: str = "") -> list[str]:
 
 
 def inputs_of(documents: Sequence[Document], guards: Guards) -> dict[str, Any]:
-    """Inputs of all branches; one that only some branches have gets a condition."""
+    """Input name -> fields, for the inputs of all variants; one that only some have gets a condition."""
     found: dict[str, Any] = {}
     for name, fields in union([one.inputs for one in documents]).items():
         condition = guards.of(frozenset(number for number, one in enumerate(documents) if name in one.inputs))
@@ -104,7 +111,7 @@ def inputs_of(documents: Sequence[Document], guards: Guards) -> dict[str, Any]:
 
 
 def entries_of(entries: Sequence[Any], number: int) -> list[Entry]:
-    """Plain entries of branch ``number`` as :class:`Entry` objects."""
+    """Plain entries of variant ``number`` as :class:`Entry` objects."""
     found = []
     for key, fields in entries:
         head = {word: value for word, value in fields.items() if word != "graph"}
@@ -114,7 +121,7 @@ def entries_of(entries: Sequence[Any], number: int) -> list[Entry]:
 
 
 def joined(one: Sequence[Entry], other: Sequence[Entry]) -> list[Entry]:
-    """Merge two lists of entries: align equal ones (bodies recursively), interleave the others."""
+    """Merged list of two variants' entries: equal ones once, with bodies merged, others side by side."""
     found: list[Entry] = []
     left = right = 0
     for here, there in [*pairs([entry.head for entry in one], [entry.head for entry in other]), (len(one), len(other))]:
@@ -128,7 +135,7 @@ def joined(one: Sequence[Entry], other: Sequence[Entry]) -> list[Entry]:
 
 
 def guarded(entries: Sequence[Entry], within: frozenset[int], guards: Guards) -> list[Any]:
-    """Merged entries as plain entries; one that not all branches ``within`` have gets a condition."""
+    """Merged entries as plain entries; one that not all of the variants ``within`` have gets a condition."""
     found = []
     for entry in entries:
         fields = dict(entry.fields)

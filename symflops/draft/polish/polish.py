@@ -22,7 +22,10 @@ from symflops.draft.polish.entries import (
 
 
 def polished(entries: list[Any], kept: set[str]) -> list[Any]:
-    """Simplify entries and bodies in place, preserving their meaning; ``kept`` names are read elsewhere."""
+    """Simplify entries and bodies in place, without a change of meaning.
+
+    ``kept`` are the names of values that are read outside of ``entries``.
+    """
     for _, fields in entries:
         if "graph" in fields:
             fields["graph"] = polished(fields["graph"], kept_by(entries, fields, kept))
@@ -48,7 +51,7 @@ def tidied(entries: list[Any], outputs: list[str], kept: set[str]) -> list[str]:
 
 
 def without_copy(entries: list[Any], kept: set[str]) -> bool:
-    """Remove one copy, renaming its source to the copy's name; False if nothing can be removed."""
+    """Remove one copy of a value and rename its source to its name; returns False if no copy can go."""
     for place, (_, fields) in enumerate(entries):
         source = fields.get("from")
         if not is_plain(fields, "add", "to") or not isinstance(source, str) or source in kept:
@@ -62,19 +65,22 @@ def without_copy(entries: list[Any], kept: set[str]) -> bool:
 
 
 def is_plain(fields: dict[str, Any], op: str, into: str) -> bool:
-    """Whether an entry is operator ``op`` with only ``from`` and the field ``into``."""
+    """Whether an entry has operator ``op``, the fields ``from`` and ``into``, and no others."""
     return fields.get("op") == op and set(fields) == {"op", "from", into}
 
 
 def is_free(entries: list[Any], start: int, place: int, source: str, target: str) -> bool:
-    """Whether the value bound at ``start`` may take its copy's name: both are never live at once."""
+    """Whether value ``source`` of entry ``start`` may take the name of its copy ``target`` at ``place``.
+
+    It may if the two are never needed at once.
+    """
     if mentioned(entries[start + 1 : place], target) or sum(source in results(one) for _, one in entries) > 1:
         return False
     return not count(entries[place + 1 :], source) or not bound(entries[place + 1 :], target)
 
 
 def terms(fields: dict[str, Any], op: str) -> Iterator[tuple[str, str]]:
-    """Both operands of a binary ``op`` entry, in both orders; nothing for other entries."""
+    """The pair of operands of an entry with operator ``op``, in both orders; nothing for other entries."""
     operands = fields.get("from")
     if fields.get("op") == op and isinstance(operands, list) and len(operands) == 2:
         yield operands[0], operands[1]
@@ -82,17 +88,20 @@ def terms(fields: dict[str, Any], op: str) -> Iterator[tuple[str, str]]:
 
 
 def only_maker(entries: list[Any], name: str, place: int, kept: set[str]) -> int | None:
-    """Index of the entry that binds ``name``, if the entry at ``place`` is its only reader; else None."""
+    """Index of the entry that makes value ``name``, if the entry at ``place`` alone reads it; else None.
+
+    ``kept`` are the names that are read elsewhere.
+    """
     return None if name in kept or count(entries, name) != 1 else maker(entries[:place], name)
 
 
 def addable(fields: dict[str, Any]) -> bool:
-    """Whether an entry can take ``add_to``."""
+    """Whether an entry may have the field ``add_to`` and does not have it yet."""
     return "add_to" not in fields and "graph" not in fields and ("block" in fields or fields.get("op") in GATED)
 
 
 def with_sum(entries: list[Any], kept: set[str]) -> bool:
-    """Fuse one sum ``r + x`` into ``add_to: r`` of the entry that binds ``x``; False if none can be fused."""
+    """Replace one sum ``r + x`` by ``add_to: r`` in the entry that makes ``x``; returns False if none."""
     for place, (_, fields) in enumerate(entries):
         for base, term in terms(fields, "add") if is_plain(fields, "add", "to") else ():
             start = only_maker(entries, term, place, kept)
@@ -107,7 +116,10 @@ def with_sum(entries: list[Any], kept: set[str]) -> bool:
 
 
 def may_add(entries: list[Any], start: int, place: int, base: str, kept: set[str]) -> bool:
-    """Whether the sum at ``place`` may move to ``start`` and overwrite ``base``, whose old value is dead."""
+    """Whether the sum at ``place`` may move to entry ``start`` and overwrite ``base``.
+
+    It may if nothing needs the old value of ``base`` from there on. ``kept`` are the names that are read elsewhere.
+    """
     fields = entries[place][1]
     target = fields["to"]
     if base != fields["from"][0]:  # a second operand may be a parameter or come from outside: neither is overwritten
@@ -121,7 +133,7 @@ def may_add(entries: list[Any], start: int, place: int, base: str, kept: set[str
 
 
 def with_gate(entries: list[Any], kept: set[str]) -> bool:
-    """Fuse one product ``x * g`` into ``gate: g`` of the linear or attention ``x``; False if none is left."""
+    """Replace one product ``x * g`` by ``gate: g`` in linear or attention ``x``; returns False if none."""
     for place, (_, fields) in enumerate(entries):
         into = "add_to" if "add_to" in fields else "to"
         term, gate = next(terms(fields, "mul"), ("", ""))
@@ -160,7 +172,10 @@ def single(key: str, fields: dict[str, Any]) -> Any:
 
 
 def add_in_cases(entries: list[Any]) -> bool:
-    """Fuse one sum with a branch's result into ``add_to`` of each case; False if none can be fused."""
+    """Replace one sum with a value that each case of a branch makes by ``add_to`` in the cases.
+
+    A case is one of the conditional groups that make the value. Returns False if there is no such sum.
+    """
     for place, (_, fields) in enumerate(entries):
         for base, term in terms(fields, "add"):
             if base != fields.get("to") or term == base or count(entries, term) != 1:
@@ -176,7 +191,10 @@ def add_in_cases(entries: list[Any]) -> bool:
 
 
 def last_of_cases(entries: list[Any], place: int, base: str, term: str) -> list[dict[str, Any]]:
-    """Last entries of the cases that bind ``term``, if each can add it to ``base`` itself; else empty."""
+    """Last entries of the conditional groups before ``place`` that make ``term``.
+
+    Empty if one of them cannot add the value to ``base`` itself.
+    """
     cases = [number for number, one in enumerate(entries) if number != place and bound([one], term)]
     if not cases or cases[-1] > place or mentioned(entries[cases[0] + 1 : place], base) or bound([entries[cases[0]]], base):
         return []
@@ -185,7 +203,7 @@ def last_of_cases(entries: list[Any], place: int, base: str, term: str) -> list[
 
 
 def ends_with(group: dict[str, Any], term: str) -> bool:
-    """Whether only the last entry of a case binds ``term``, and that entry can take ``add_to``."""
+    """Whether the last entry of a conditional group, and no other, makes ``term`` and can have ``add_to``."""
     if set(group) != {"when", "graph"}:
         return False
     makers = [term in results(fields) for _, fields in group["graph"]]

@@ -19,7 +19,7 @@ VALUES = {*REFERENCES, "to"}
 
 
 def union(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Merge tables; the first value of a key wins."""
+    """Table with the keys of all tables; a key has its value in the first table that has it."""
     found: dict[str, Any] = {}
     for table in tables:
         found = {**found, **table, **found}
@@ -27,7 +27,7 @@ def union(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def renamed(known: Sequence[Document], other: Document) -> Document:
-    """``other`` with letters, lengths and streams named as in ``known``, and values as in ``known[0]``."""
+    """Document ``other`` with sizes, lengths and streams named as in ``known``, values as in ``known[0]``."""
     letters = letters_of(known, other)
     before = union([one.streams for one in known])
     streams = {name: name_of(relettered(axes, letters), before, name, set(before)) for name, axes in other.streams.items()}
@@ -44,7 +44,7 @@ def renamed(known: Sequence[Document], other: Document) -> Document:
 
 
 def letters_of(known: Sequence[Document], other: Document) -> dict[str, str]:
-    """New letter for each size, length and derived size: as in a known document, or a free one."""
+    """Letter in ``other`` -> new letter: that of the same size or length in ``known``, or a free one."""
     letters: dict[str, str] = {}
     taken = {name for one in known for name in (*one.sizes, *one.lengths, *one.derived)}
     for number, table in enumerate(meanings(other)):
@@ -57,12 +57,12 @@ def letters_of(known: Sequence[Document], other: Document) -> dict[str, str]:
 
 
 def meanings(one: Document) -> tuple[Mapping[str, str], ...]:
-    """Three tables: letter -> config key, letter -> input dimension, letter -> expression."""
+    """Meanings of a document's letters: tables letter -> config key, -> input dimension, -> expression."""
     return {name: str(fields["key"]) for name, fields in one.sizes.items()}, one.lengths, one.derived
 
 
 def name_of(meaning: Any, known: Mapping[str, Any], name: str, taken: set[str]) -> str:
-    """Name that ``meaning`` has in ``known``, or a free one derived from ``name``."""
+    """Name of ``meaning`` in ``known`` (name -> meaning), else ``name``, numbered if it is ``taken``."""
     return next((own for own, what in known.items() if what == meaning), "") or fresh(name, taken)
 
 
@@ -107,7 +107,10 @@ def with_values_of(first: Document, other: Document) -> Document:
 
 
 def common_values(first: Document, other: Document) -> dict[str, str]:
-    """Map values of ``other`` to those of ``first`` at equal positions of equal entries, results first."""
+    """Name of a value of ``other`` -> name of the value at the same place of an equal entry of ``first``.
+
+    Results of entries are matched before operands.
+    """
     own, theirs = list(flat(first.entries)), list(flat(other.entries))
     same = pairs([shape(one) for one in own], [shape(one) for one in theirs])
     bound, names = set(made(other.entries)) - set(other.inputs), dict[str, str]()
@@ -122,7 +125,10 @@ def common_values(first: Document, other: Document) -> dict[str, str]:
 
 
 def is_free(document: Document, owner: str, found: str) -> bool:
-    """Whether ``owner`` is dead once ``found`` is bound in the same body, so that both may share a name."""
+    """Whether nothing needs value ``owner`` after the entry of the same body that makes value ``found``.
+
+    Then both can have one name.
+    """
     for body in [document.entries, *(fields["graph"] for _, fields in flat(document.entries) if "graph" in fields)]:
         places = [place for place, (_, fields) in enumerate(body) if found in results(fields)]
         before = body[: places[0] + 1] if len(places) == 1 else []
@@ -133,13 +139,13 @@ def is_free(document: Document, owner: str, found: str) -> bool:
 
 
 def pairs(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
-    """Index pairs of matching items of two sequences, in order."""
+    """Pairs (index in ``one``, index in ``other``) of equal items of two sequences, in order."""
     blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
     return [(block.a + step, block.b + step) for block in blocks for step in range(block.size)]
 
 
 def shape(entry: Any) -> str:
-    """Comparison key of an entry that ignores the names of values."""
+    """Comparison key of an entry, equal for entries that differ in names of values and in bodies alone."""
     key, fields = entry
     rest = {word: value for word, value in fields.items() if word not in VALUES and word != "graph"}
     return f"{key}: {quoted(rest)} {len(results(fields))}"

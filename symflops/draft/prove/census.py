@@ -24,7 +24,12 @@ WORDS = LARGER | {"multiple": "a multiple of", "part": "a part of", "equal": "eq
 
 
 def entry_of(surveys: Sequence[FieldSurvey], spec: Spec) -> Entry:
-    """Census of the draft's class, built from the variations of all studies."""
+    """Census of the fields of the class's config: which values of each field the draft is right for.
+
+    Returns:
+        ``described``: fields that the draft reads, or whose every value tried is right or refused. ``free``: fields that change
+        nothing. ``guarded``: field -> values for which the draft holds. ``words``: field -> strings for which it holds.
+    """
     found: Entry = {"described": [], "free": [], "guarded": {}, "words": {}}
     read = {key for size in spec.sizes for key in size.keys}
     for path in dict.fromkeys(item.path for survey in surveys for item in survey.fields):
@@ -34,7 +39,16 @@ def entry_of(surveys: Sequence[FieldSurvey], spec: Spec) -> Entry:
 
 
 def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], read: bool, kind: Any) -> None:
-    """File one field of class ``kind`` in a census; ``every`` are the variations of all fields."""
+    """Add one field to a census, in place.
+
+    Args:
+        found: The census.
+        path: The field.
+        every: The verdicts on other values of all fields.
+        values: The values of the field in the configs as given.
+        read: Whether a size of the draft is read from the field.
+        kind: The class.
+    """
     rows = [row for row in every if row.path == path]
     good, bad = values_of(rows, values)
     texts = sorted({word for value in good for word in texts_in(value)})
@@ -53,10 +67,16 @@ def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], 
 
 
 def relation(path: str, every: Sequence[Row], kind: Any) -> Entry:
-    """Relation to another field (multiple, part, equal) that separates exact from wrong values of a field.
+    """Relation to another field that all right values of a field have, and none of its wrong ones.
 
-    Exact variations of the other field must satisfy it, too. "Larger" is tried only if the field is wrong at the other's own
-    value: a head of size 1 has no halves to rotate.
+    It is empty if there is none. The value of the field is a multiple or a part of the other's, equal to it, or larger.
+    Right values of the other field must satisfy the relation, too. "Larger" is tried only if the field is wrong at the
+    other's own value: a head of size 1 has no halves to rotate.
+
+    Args:
+        path: The field.
+        every: The verdicts on other values of all fields.
+        kind: The class.
     """
     numbers = [row for row in every if kind_of(row.changes[row.path]) == "number"]
     exact = [row for row in numbers if row.verdict in (EXACT, NONE)]
@@ -79,7 +99,7 @@ def relation(path: str, every: Sequence[Row], kind: Any) -> Entry:
 
 
 def keep(entry: Entry, path: str, values: Sequence[Any]) -> None:
-    """Move a field of a census to ``guarded``, with ``values`` as its only admitted values."""
+    """Change a census in place so that the draft holds for these ``values`` of field ``path`` alone."""
     for name in ("described", "free"):
         entry[name] = [other for other in entry[name] if other != path]
     entry["words"].pop(path, None)
@@ -87,12 +107,12 @@ def keep(entry: Entry, path: str, values: Sequence[Any]) -> None:
 
 
 def holds(value: Any, known: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
-    """Whether a guarded field (``known``) admits ``value`` in ``config``."""
+    """Whether a draft holds for ``value`` of a field in ``config``, by the field's census (``known``)."""
     return admitted(value, known) or related(value, known, config)
 
 
 def admit(entry: Entry, config: Mapping[str, Any]) -> None:
-    """Add the values of a proven config to the admitted values of a census, in place."""
+    """Add the values of a config, on which the draft was proven, to a census, in place."""
     for path, known in entry["guarded"].items():
         known["values"] += [plain_lists(value) for value in values_at(config, path) if not holds(value, known, config)]
     for path, words in entry["words"].items():
@@ -100,7 +120,7 @@ def admit(entry: Entry, config: Mapping[str, Any]) -> None:
 
 
 def outside(entry: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
-    """Fields of a config whose values a census does not admit, as ``path = value``."""
+    """Fields of a config with values for which the draft does not hold by its census, as ``path = value``."""
     for path, known in entry["guarded"].items():
         wrong = [value for value in values_at(config, path) if not holds(value, known, config)]
         yield from (f"{path} = {json.dumps(value, default=str)}" for value in wrong)
@@ -109,7 +129,7 @@ def outside(entry: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str
 
 
 def holds_for(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Guarded fields with their admitted values, one line each."""
+    """Fields for some values of which alone a draft holds by its census, with these values, one line each."""
     for path, known in entry.get("guarded", {}).items():
         values = [json.dumps(value, default=str) for value in known["values"]]
         values = [*values[:SHOWN], *([f"{len(values) - SHOWN} more"] if len(values) > SHOWN else [])]
@@ -131,7 +151,7 @@ def document_of(entry: Mapping[str, Any], spec: Spec, reference: str, kind: Any)
 
 
 def described_numbers(rows: Sequence[Row]) -> dict[str, tuple[list[Row], list[Row]]]:
-    """For each numeric field, the variations at which the draft is exact, and those at which it is wrong."""
+    """Numeric field -> verdicts on its other values: those that found the draft exact, those that did not."""
     found: dict[str, tuple[list[Row], list[Row]]] = {}
     for row in rows:
         if row.verdict in (EXACT, WRONG) and kind_of(row.changes[row.path]) == "number":

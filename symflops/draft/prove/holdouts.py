@@ -18,7 +18,10 @@ FEW = 0.15
 
 
 def drawn_proofs(prover: Prover, document: Document, study: Study) -> list[Proof]:
-    """Proofs at hold-outs of a study, up to ``HOLD_OUTS``; stops if none of the first three is exact."""
+    """Proofs of a draft at up to ``HOLD_OUTS`` configurations that the fit never saw.
+
+    If none of the first three is exact, there are no more.
+    """
     proofs: list[Proof] = []
     for state in hold_outs(study, Random(12345)):
         label = ", ".join(f"{slot.label}={value}" for slot, value in state.items() if value != slot.value)
@@ -34,7 +37,10 @@ def drawn_proofs(prover: Prover, document: Document, study: Study) -> list[Proof
 
 
 def hold_outs(study: Study, random: Random) -> Iterator[State]:
-    """Random states outside the samples that the module accepts, until time is up."""
+    """Random states (slot -> value) that the module accepts and that no sample of the fit has.
+
+    They end when time is up or after many attempts.
+    """
     base, *_ = seen = [sample.state for sample in study.family.samples]
     for attempted in range(ATTEMPTS if study.free else 0):
         if study.runner.late():

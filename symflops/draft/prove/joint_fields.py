@@ -20,7 +20,10 @@ FIRST = 0.7
 
 
 def known_values(survey: FieldSurvey) -> dict[str, list[Any]]:
-    """For each field, the values at which it was exact when changed alone."""
+    """Field -> other values of it, changed alone, at which the draft was exact.
+
+    A switch or word with a value at which the draft was wrong is left out.
+    """
     found: dict[str, list[Any]] = {}
     for row in survey.rows:
         if row.verdict in (EXACT, NONE) and len(row.changes) == 1 and not row.base:
@@ -30,7 +33,15 @@ def known_values(survey: FieldSurvey) -> dict[str, list[Any]]:
 
 
 def joint_proofs(survey: FieldSurvey, entry: Entry, random: Random) -> list[Proof]:
-    """Failed proofs of joint changes; guards a switch or word that is wrong with others, but no number."""
+    """Change several fields at once, and return the proof of a change at which the draft is wrong, if any.
+
+    If a switch or word takes part in such a change, ``entry`` is restricted to its given value instead.
+
+    Args:
+        survey: The verdicts on fields changed alone.
+        entry: The census of the fields, changed in place.
+        random: The source of random numbers.
+    """
     values, proofs, compared = known_values(survey), [], 0
     for number in range(DRAWS if len(values) > 1 else 0):
         if survey.late() or compared >= WANTED:
@@ -56,7 +67,7 @@ def joint_proofs(survey: FieldSurvey, entry: Entry, random: Random) -> list[Proo
 
 
 def drawn(values: Mapping[str, list[Any]], random: Random) -> dict[str, Any]:
-    """Random subset of the fields, each with one of its values, usually the first."""
+    """Random changes of fields: a subset of them, each with one of its ``values``, usually the first."""
     chosen = {path: found[0] if random.random() < FIRST else random.choice(found) for path, found in values.items()}
     return {path: value for path, value in chosen.items() if random.random() < (SWITCHES if is_switch(value) else NUMBERS)}
 
@@ -67,7 +78,7 @@ def is_switch(value: Any) -> bool:
 
 
 def verdict_on(survey: FieldSurvey, changes: Changes) -> tuple[str, str]:
-    """Verdict on joint changes of fields, and the first difference."""
+    """Verdict on the draft at a config with ``changes``, and the first difference, empty if there is none."""
     if not changes:
         return REFUSED, ""
     row = survey.verdict(next(iter(changes)), changes, survey.changed(changes))
@@ -75,7 +86,7 @@ def verdict_on(survey: FieldSurvey, changes: Changes) -> tuple[str, str]:
 
 
 def fewest(survey: FieldSurvey, changes: Changes) -> Mapping[str, Any]:
-    """Minimal subset of ``changes`` that is still wrong."""
+    """Minimal subset of ``changes`` of fields at which the draft is still wrong."""
     found = dict(changes)
     for path in changes:
         fewer = {name: value for name, value in found.items() if name != path}

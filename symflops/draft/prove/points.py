@@ -25,7 +25,10 @@ AFFORDABLE = 60.0  # seconds for a run at the class's own defaults
 def batch_of(
     document: Document, study: Study, state: Mapping[Slot, int], inputs: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, int], int]:
-    """Values of a document's lengths (for a run of tokens: the total), and the batch size, in a state."""
+    """Values of a document's lengths, and the batch size, in a state (slot -> value).
+
+    A length that is a run of equal tokens counts as the whole row of tokens. ``inputs`` replace the arguments of the study.
+    """
     given = study.runner.at(state).inputs if inputs is None else inputs
     tokens = {slot: tokens_in(given, str(slot.key[0])) for slot in study.names.lengths.values() if slot.of_run}
     own = {slot.label: tokens.get(slot) or slot.within(state) for slot in study.names.lengths.values()}
@@ -41,7 +44,7 @@ def within_time(
     items: int,
     arguments: Mapping[str, Any] | None = None,
 ) -> Proof:
-    """Proof at one configuration; a timeout counts as a difference."""
+    """Proof at one configuration, with the arguments of :meth:`Prover.prove`; a timeout is a difference."""
     try:
         with within(MOST_SECONDS):
             return prover.prove(label, subject, lengths, items, arguments)
@@ -57,7 +60,7 @@ def published_proof(prover: Prover, document: Document, study: Study, label: str
 
 
 def study_of(one: Subject, studies: Sequence[Study]) -> Study | str:
-    """Study that a published config belongs to; else a text that says how it differs from all studies."""
+    """Study (of a given config) that a published config is a case of, else a text that says what differs."""
     names = attempt(lambda: {starred(name) for name, _ in one.build().named_parameters()})
     like = [study for study in studies if names in (None, set(map(starred, study.family.samples[0].plan.parameters)))]
     if not like:
@@ -70,7 +73,10 @@ def study_of(one: Subject, studies: Sequence[Study]) -> Study | str:
 
 
 def differing_fields(study: Study, other: Subject) -> Iterator[str]:
-    """Names of floats, switches and words that differ from the study's config and affect its signature."""
+    """Names of floats, switches and words that are not as in the study's config and change the module.
+
+    That is, they change its parameters or contractions.
+    """
     wanted = attempt(lambda: full_config(other.build(), other.config)) or {}  # the proof reports a failed build
     for name, value in wanted.items():
         now = study.family.samples[0].config.get(name)
@@ -90,7 +96,10 @@ def given_proof(prover: Prover, document: Document, study: Study) -> Proof:
 
 
 def default_subject(study: Study) -> tuple[Subject, State, dict[str, Any]] | None:
-    """Subject at the class's defaults with matching inputs, its state and complete config, or None."""
+    """Subject with the class's default config and inputs that fit, their state, and the complete config.
+
+    None if the class does not build without a config.
+    """
     bare = study.subject.having({}, study.subject.inputs)
     config = attempt(lambda: full_config(bare.build(), {}), AFFORDABLE)
     if config is None:
@@ -119,7 +128,7 @@ def default_proof(
 
 
 def state_of(variables: Sequence[Variable], config: Mapping[str, Any]) -> State:
-    """State of the inputs that fits a config: slots tied to config fields are scaled with these."""
+    """State (slot -> value) of inputs for a config: dimensions tied to its fields are scaled with them."""
     state: State = {}
     for variable in variables:
         named = (variable.lead, *variable.ratio)
@@ -134,7 +143,7 @@ def state_of(variables: Sequence[Variable], config: Mapping[str, Any]) -> State:
 
 
 def ranks(inputs: Any) -> Any:
-    """Nested inputs with each tensor replaced by its rank; a list is represented by its first item."""
+    """Nested inputs with each tensor replaced by its number of dimensions, each list by its first item."""
     if isinstance(inputs, Mapping) and "shape" in inputs:
         return len(inputs["shape"])
     if isinstance(inputs, Mapping):

@@ -37,11 +37,11 @@ class Proof:
 
     Attributes:
         label: Description of the configuration.
-        checks: Number of figures compared.
-        differences: One text per figure that differs; empty if the draft is exact.
+        checks: Number of comparisons made.
+        differences: One text for each comparison that failed.
         kind: How the configuration was chosen: drawn at random, given, published, the class's defaults, with drawn values of
             tensors, or several fields of the config changed together.
-        of: The variant, empty for the first config.
+        of: The name of the variant; empty for the first config.
         refused: Whether there was not enough memory.
     """
 
@@ -54,7 +54,7 @@ class Proof:
 
     @property
     def exact(self) -> bool:
-        """Whether figures were compared and none differs."""
+        """Whether comparisons were made and none failed."""
         return self.checks > 0 and not self.differences
 
     @property
@@ -63,7 +63,10 @@ class Proof:
         return self.kind == PUBLISHED
 
     def compare(self, regime: str, real: tuple[int, int], source: str, drafted: tuple[int, int]) -> None:
-        """Compare real and drafted FLOPs of both passes; ``source`` is "measured" or "recorded"."""
+        """Compare the real (forward, backward) FLOPs with the drafted ones; adds differences.
+
+        ``source`` says how the real ones are known: "measured" or "recorded".
+        """
         for name, wanted, own in zip(("forward", "backward"), real, drafted, strict=True):
             self.checks += 1
             if wanted != own:
@@ -72,7 +75,13 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Parameters of a real module: shapes by name, first name of each alias, and total number of elements."""
+    """Parameters of a real module.
+
+    Attributes:
+        shapes: Name -> shape.
+        aliases: Further name of a shared parameter -> its first name.
+        total: The number of elements of all.
+    """
 
     shapes: Mapping[str, Shape]
     aliases: Mapping[str, str]
@@ -84,7 +93,7 @@ class Parameters:
         return Parameters(*parameters_of(real), sum(tensor.numel() for tensor in real.parameters()))
 
     def differing(self, drafted: Mapping[str, Shape]) -> list[str]:
-        """Differences of drafted from real parameters, one text each."""
+        """Texts that say where the parameters of the draft (name -> shape) differ from the real ones."""
         found = parameter_differences(self.shapes, drafted, self.aliases)
         twice = {name for name, _ in found["extra"] if self.aliases.get(name, name) in self.shapes}
         return [
@@ -164,7 +173,7 @@ class Prover:
         return self.programs[regime.name] or self.model.program([regime], ["torch"], config)
 
     def batch(self, config: Mapping[str, Any], lengths: Mapping[str, int], items: int) -> dict[str, Any]:
-        """Batch of ``items`` equal items for the draft's streams, with the given lengths."""
+        """Keyword arguments of ``moments`` for a batch of ``items`` equal items with the given lengths."""
         program = self.program(FULL, config)
         # an input that a variant lacks has length 0
         each = {one.name: [lengths.get(name, 0) for name in one.variables] for one in program.streams}
@@ -187,7 +196,7 @@ class Prover:
             proof.differences.append(f"{real.total:,} parameters real, {drafted.parameters:,} drafted")
 
     def incomplete(self, given: Mapping[str, Any], config: Mapping[str, Any], batch: Mapping[str, Any], proof: Proof) -> None:
-        """Compare the draft's figures at the given config and at the one completed with the class's defaults."""
+        """Compare the draft's counts at a config as given and with the class's defaults."""
         try:
             own, whole = self.estimator(given), self.estimator(config)
             if own.sizes == whole.sizes:
@@ -236,7 +245,7 @@ def first_line(error: BaseException, most: int = 300) -> str:
 
 
 def library() -> SpecFile | None:
-    """Some spec of the library, as access to its blocks; None if there is no library."""
+    """Any spec of the library, which gives access to the library's blocks; None if there is no library."""
     return next(iter(specs_in(roots()[0])), None)
 
 

@@ -38,7 +38,7 @@ def single_of(real: Any, random: Random) -> Regime:
 
 
 def targets_of(real: Any, text: str, random: Random) -> tuple[str, ...]:
-    """Name patterns of linears that get an adapter: about half of the names that only linears have."""
+    """Name patterns of linears that get an adapter: about half of the last path words only linears have."""
     leaves = [(last_words(name), module) for name, module in real.named_modules() if name and not [*module.children()]]
     others = {word for word, module in leaves if type(module) is not needed("torch").nn.Linear}
     every = {word for word, _ in leaves}
@@ -48,7 +48,7 @@ def targets_of(real: Any, text: str, random: Random) -> tuple[str, ...]:
 
 
 def last_words(name: str) -> str:
-    """Last word of a path, preceded by its parent if it is an index."""
+    """Last word of a path; with the word before it if it is an index."""
     words = name.split(".")
     return ".".join(words[-2:]) if words[-1].isdigit() and len(words) > 1 else words[-1]
 

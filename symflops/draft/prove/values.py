@@ -21,7 +21,7 @@ BUILDING, RUNNING = 20.0, 40.0  # seconds
 
 
 def asked_of(subject: Subject) -> list[str]:
-    """Operators of a subject whose result depends on tensor values on its device."""
+    """Names of the operators of a module whose output shape or result depends on tensor values."""
     tape = attempt(lambda: taped(subject)[2])
     return sorted(name for name, device in (tape.by_value if tape else ()) if device == subject.device)
 
@@ -62,7 +62,7 @@ def drawn(subject: Subject, seed: int) -> dict[str, Any] | None:
 
 
 def filled(description: Any, made: Any, words: int, generator: Any) -> Any:
-    """Argument with random values where only a shape is described; masks of ones are unchanged."""
+    """Argument with random values where its description has only a shape; masks of ones are unchanged."""
     torch = needed("torch")
     if isinstance(description, Mapping) and "shape" in description:
         if "(" in str(description.get("dtype", "")):

@@ -38,7 +38,13 @@ FAR = 4  # the largest number tried, as a multiple of the given value
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """A real module at one variation: complete config, parameters, and FLOPs of both passes if it ran."""
+    """A real module with one config.
+
+    Attributes:
+        config: The complete config.
+        parameters: Its parameters.
+        passes: Forward and backward FLOPs; None if it did not run.
+    """
 
     config: Mapping[str, Any]
     parameters: Parameters
@@ -52,7 +58,13 @@ class Real:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A subject with the draft's lengths and batch size for it."""
+    """A config and inputs at which to compare the draft with the real module.
+
+    Attributes:
+        subject: The class, config and inputs.
+        lengths: The values of the draft's lengths.
+        items: The batch size.
+    """
 
     subject: Subject
     lengths: Mapping[str, int]
@@ -61,15 +73,15 @@ class Trial:
 
 @dataclass
 class FieldSurvey:
-    """The variations of the fields of one study.
+    """Changes each field of a study's config to other values, and compares draft and real module there.
 
     Attributes:
         prover: The prover of the draft.
         document: The draft's document.
         study: The study; fields are varied from its config as given.
         late: Whether time is up.
-        rows: The verdicts so far; ``base`` is 1 if inputs changed, too.
-        counts: Fields that determine the number of layers but that the draft ignores, with the difference.
+        rows: The verdicts so far; their ``base`` is 1 if inputs were changed, too.
+        counts: Field that determines the number of layers, at which the draft is wrong -> the difference.
         waiting: Fields that were not varied for lack of time.
     """
 
@@ -93,20 +105,23 @@ class FieldSurvey:
         self.words, self.random = Words(self.kind), Random(18)
 
     def faster(self, real: Real | None) -> str:
-        """Device for the variations: the CPU if the base is small and has the same FLOPs there, else its own."""
+        """Device on which to run other configs: the CPU, if the module is small and has the same FLOPs there.
+
+        Else it is the device of the study. ``real`` is the module with the config as given.
+        """
         subject = replace(self.study.subject, device="cpu")
         model = attempt(subject.build, self.seconds) if real is not None and real.parameters.total < MOST_ON_CPU else None
         found = attempt(lambda: measured(model, subject.arguments()), self.seconds) if model is not None else None
         return "cpu" if real is not None and found is not None and found == real.passes else self.study.subject.device
 
     def is_small(self, subject: Subject) -> bool:
-        """Whether a variation is small enough for the CPU."""
+        """Whether a module has few enough parameters to run on the CPU."""
         own = replace(subject, device=self.study.subject.device)
         total = None if self.device == own.device else attempt(lambda: Parameters.of(own.build()).total, self.seconds)
         return total is not None and total < MOST_ON_CPU
 
     def trial(self, state: State) -> Trial:
-        """Trial of the study's subject in a state."""
+        """Trial of the study's subject in a state (slot -> value)."""
         return Trial(self.study.runner.at(state), *batch_of(self.document, self.study, state))
 
     def real_of(self, subject: Subject) -> Real | None:
@@ -121,7 +136,7 @@ class FieldSurvey:
         return found and replace(found[1], passes=attempt(lambda: measured(found[0], subject.arguments()), self.seconds))
 
     def run(self) -> None:
-        """Vary every field from the base; adds the verdicts to ``rows``."""
+        """Change every field of the config to other values, one at a time; adds the verdicts to ``rows``."""
         for number, item in enumerate(self.fields):
             if self.late() or self.real is None:
                 self.waiting.append(item.path)
@@ -130,7 +145,7 @@ class FieldSurvey:
             self.rows += self.of_field(item)
 
     def of_field(self, item: ConfigField) -> Iterator[Row]:
-        """Verdicts on the variations of one field; stops after a few accepted numbers."""
+        """Verdicts on other values of one field; after a few numbers that the class accepts, no more numbers."""
         part = item.path.rpartition(".")[0]
         if part and not isinstance(value_at(self.config, part), Mapping):
             return
@@ -160,7 +175,10 @@ class FieldSurvey:
         return any(not slot.of_config for slots in tied for slot in slots)
 
     def judged(self, item: ConfigField, value: Any, other: Any) -> Row:
-        """Verdict on one value of a field: changed alone, else with its inputs, else with a related field."""
+        """Verdict on the draft at value ``other`` of a field, which is changed alone if the class runs so.
+
+        Else inputs are changed with it, else a related field. ``value`` is the value as given.
+        """
         unknown = Row(0, item.path, {item.path: other}, UNBUILT)
         for changes, trial in self.trials(item, value, other):
             found = self.verdict(item.path, changes, trial)
@@ -170,7 +188,7 @@ class FieldSurvey:
         return unknown
 
     def trials(self, item: ConfigField, value: Any, other: Any) -> Iterator[tuple[Changes, Trial]]:
-        """Trials of another value of a field, with the fewest other changes first."""
+        """Pairs (changes, trial) with value ``other`` of a field instead of ``value``, fewest changes first."""
         yield {item.path: other}, self.changed({item.path: other})
         if is_whole(value) and is_whole(other):
             for state in self.states(item.path, value, other):
@@ -179,7 +197,7 @@ class FieldSurvey:
             yield changes, self.changed(changes)
 
     def states(self, path: str, value: int, other: int) -> Iterator[State]:
-        """States in which a field has another value and the slots tied to it follow."""
+        """States (slot -> value) with value ``other`` of a field instead of ``value``; tied slots follow."""
         for variable in self.study.moves.variables:
             slot = next((one for one in variable.named if one.of_config and path_of(one) == path), None)
             if slot is None or len(variable.slots) < 2:
@@ -191,13 +209,16 @@ class FieldSurvey:
                 yield state
 
     def changed(self, changes: Changes) -> Trial:
-        """Trial of the base with ``changes`` applied to its config."""
+        """Trial of the study's subject with ``changes`` (field -> value) of its config."""
         subject = self.base.subject
         config = with_values(subject.config, changes, self.config, renamed(self.kind))
         return replace(self.base, subject=replace(subject, config=config, measured=None))
 
     def verdict(self, path: str, changes: Changes, trial: Trial) -> Row:
-        """Compare the real class with the draft at one trial; returns the verdict."""
+        """Compare the real class with the draft at one trial; returns the verdict.
+
+        ``path`` is the field that is judged, ``changes`` are all changed fields.
+        """
         row = Row(0, path, changes, UNBUILT)
         real = self.real_of(trial.subject)
         if real is None or self.real is None:
@@ -217,7 +238,7 @@ class FieldSurvey:
         return replace(row, verdict=REFUSED if refused else NONE if inert else EXACT, why=refused)
 
     def longer(self, real: Real, trial: Trial) -> bool:
-        """Whether a module differs from the base in its number of parameter tensors or contractions."""
+        """Whether the module of a trial has other parameters or another number of contractions than as given."""
         assert self.real is not None
         if real.parameters.shapes.keys() != self.real.parameters.shapes.keys():
             return True
@@ -225,7 +246,11 @@ class FieldSurvey:
         return None not in counts and counts[0] != counts[1]
 
     def compared(self, real: Real, trial: Trial) -> tuple[str, str]:
-        """First difference at the complete or the given config, and the error if the draft refuses both."""
+        """Compare draft and module at a trial, with the config complete and as given.
+
+        Returns:
+            The first difference, empty if there is none; the error if the draft refuses both configs, else empty.
+        """
         refused: list[str] = []
         readings = [real.config, trial.subject.config]
         for config in readings:
@@ -252,17 +277,17 @@ def prime_after(number: int) -> int:
 
 
 def contractions(subject: Subject, seconds: float) -> int | None:
-    """Number of contractions that a subject runs; None if it does not run."""
+    """Number of contractions in a forward pass of a subject; None if it fails or takes too long."""
     return attempt(lambda: sum(1 for node in taped(subject)[2].nodes if node.sizes), seconds)
 
 
 def path_of(slot: Slot) -> str:
-    """Dotted path of a slot, as in a census."""
+    """Dotted path of a slot (number of the config), as in a census."""
     return ".".join(map(str, slot.key))
 
 
 def renamed(kind: Any) -> Mapping[str, str]:
-    """Alias -> name of fields, from the config class's ``attribute_map``."""
+    """Alias of a field -> its name, from the ``attribute_map`` of the config class."""
     return getattr(getattr(kind, "config_class", None), "attribute_map", None) or {}
 
 

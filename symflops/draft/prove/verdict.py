@@ -24,9 +24,17 @@ DRAWING, VARYING = 0.2, 0.6  # minimum shares of a config's time limit
 def prove(
     found: Draft, document: Document, studies: Sequence[Study], published: Sequence[Subject], until: float, timeout: float
 ) -> None:
-    """Prove a draft and take its census, if it parses; adds the results to ``found``.
+    """Prove a draft, and find for which values of config fields it holds; adds the results to ``found``.
 
-    Each study has time ``until`` this value of the monotonic clock, but at least a share of ``timeout``.
+    A draft that does not parse gets one failed proof.
+
+    Args:
+        found: The draft.
+        document: The draft as data.
+        studies: The configs that it was drafted from.
+        published: Further configs to prove it at.
+        until: When time is up, on the monotonic clock; each study has at least a share of ``timeout``.
+        timeout: Seconds per config.
     """
     try:
         model = model_of(found.text)
@@ -50,7 +58,10 @@ def prove(
 def judge(
     found: Draft, prover: Prover, document: Document, studies: Sequence[Study], published: Sequence[Subject], until: float
 ) -> None:
-    """Vary the fields, and prove the draft at published configs and the class's defaults, into ``found``."""
+    """Change fields one by one, then prove the draft at published configs and at the class's defaults.
+
+    Adds the results to ``found``; ``until`` is when time is up, on the monotonic clock.
+    """
     surveys = surveyed(found, prover, document, studies, until)
     for number, one in enumerate(published, 1):
         label = f"published config {number}"
@@ -70,7 +81,10 @@ def judge(
 
 
 def surveyed(found: Draft, prover: Prover, document: Document, studies: Sequence[Study], until: float) -> list[FieldSurvey]:
-    """Vary every field of each study, alone and jointly; adds census and proofs to ``found``."""
+    """Change every field of each study, alone and together; adds census and failed proofs to ``found``.
+
+    ``until`` is when time is up, on the monotonic clock.
+    """
     surveys = [FieldSurvey(prover, document, study, lambda: time.monotonic() > until) for study in studies]
     for survey in surveys:
         survey.run()
@@ -81,7 +95,7 @@ def surveyed(found: Draft, prover: Prover, document: Document, studies: Sequence
 
 
 def at_defaults(found: Draft, prover: Prover, document: Document, study: Study) -> None:
-    """Add the proof at the class's own defaults, or the reason why it is missing, to ``found``."""
+    """Prove the draft at the class's own defaults; adds the proof, or why there is none, to ``found``."""
     known = default_subject(study)
     if known is None:
         return
@@ -99,7 +113,7 @@ def at_defaults(found: Draft, prover: Prover, document: Document, study: Study) 
 
 
 def reasons(found: Draft, survey: FieldSurvey) -> Iterator[str]:
-    """Reasons, from varied fields, why a draft is partial."""
+    """Reasons why a draft is partial that other values of the fields have shown, one line each."""
     if survey.real is None or survey.real.passes is None:
         yield "its fields cannot be varied: the base does not run"
         return
@@ -117,5 +131,5 @@ def reasons(found: Draft, survey: FieldSurvey) -> Iterator[str]:
 
 
 def reference_of(subject: Subject) -> str:
-    """Class reference as a census writes it."""
+    """Class of a subject as a census writes it, such as ``transformers.LlamaModel``."""
     return f"{subject.package}.{subject.name}" if subject.package in ("transformers", "diffusers") else subject.reference

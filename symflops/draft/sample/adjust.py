@@ -46,7 +46,7 @@ def without_tuples(value: Any) -> Any:
 
 
 def lengthened(subject: Subject) -> Subject:
-    """Subject with inputs of several chunks, if its module pads short inputs to a chunk; else itself."""
+    """Subject with inputs longer than a chunk, if its module pads shorter ones to one; else ``subject``."""
     slots = slots_of(subject.config, subject.inputs)
     lengths = [slot for slot in slots if slot.kind == "dimension" and slot.key[-1] == 1]
     if not lengths or len({slot.value for slot in lengths}) > 1:
@@ -60,7 +60,10 @@ def lengthened(subject: Subject) -> Subject:
 
 
 def square_sides(subject: Subject) -> set[int]:
-    """Sides of square products of two values, such as scores within a chunk; empty if the module fails."""
+    """Sizes n of the products with an n x n result of two values, such as attention scores in a chunk.
+
+    Empty if the module does not run.
+    """
     found = attempt(lambda: taped(subject)[2].nodes)
     nodes = found or []
     parameters = {node.id for node in nodes if node.kind == "parameter"}

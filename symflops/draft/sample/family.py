@@ -15,7 +15,14 @@ INDEX = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One state, its plan and complete config; ``variable`` numbers the one that changed alone, else -1."""
+    """One run of the module.
+
+    Attributes:
+        state: The changed numbers of config and inputs (slot -> value).
+        plan: The traced steps, with module lists folded into loops.
+        config: The complete config.
+        variable: The number of the variable that alone differs from the base sample, else -1.
+    """
 
     state: State
     plan: Plan
@@ -25,14 +32,15 @@ class Sample:
 
 @dataclass
 class Family:
-    """Samples of equal structure; the first one is the base.
+    """Samples (runs with other configs and inputs) of equal structure; the first one is the base.
 
     Attributes:
+        samples: The samples.
         refused: The number of further samples with another structure.
         structural: Variables that cannot change without changing the structure.
         unfinished: Whether time was up before all variables were tried.
-        parts: For each position in the plan, the entry of each sample.
-        place: The position of each entry of the base, by identity.
+        parts: Position in the plan -> the step, loop or branch there of each sample.
+        place: ``id`` of a step, loop or branch of the base -> its position in the plan.
         names: For each sample, base parameter name -> name in the sample.
     """
 
@@ -55,11 +63,16 @@ class Family:
             self.names.append(called)
 
     def numbers(self, part: Any, pick: Callable[[Any], int]) -> tuple[int, ...]:
-        """Vector of the number that ``pick`` reads from a base entry and its counterparts in all samples."""
+        """Number that ``pick`` reads from a step, loop or branch, for each sample.
+
+        ``part`` is that of the base; other samples have theirs at the same position.
+        """
         return tuple(pick(one) for one in self.parts[self.place[id(part)]])
 
     def shape(self, name: str) -> tuple[tuple[int, ...], ...]:
-        """Dimensions of a parameter as vectors; a sample without the parameter counts with the base's shape.
+        """Shape of a parameter: for each dimension, its size in each sample.
+
+        A sample without the parameter counts with the base's shape. Empty if samples differ in the number of dimensions.
 
         If items of a list differ, the item of this kind may have another index in another sample.
         """
@@ -71,7 +84,7 @@ class Family:
         return tuple(zip(*shapes, strict=True)) if all(len(shape) == len(base) for shape in shapes) else ()
 
     def items(self) -> dict[str, tuple[int, ...]]:
-        """Paths of list items whose index differs between samples -> the index in each sample."""
+        """Path of a module list's item in the base -> index of the item in each sample, where these differ."""
         found: dict[str, tuple[int, ...]] = {}
         for name in self.names[0]:
             words = [called.get(name, name).split(".") for called in self.names]
@@ -82,7 +95,7 @@ class Family:
 
 
 def skeleton(plan: Plan) -> Any:
-    """Comparison key of a plan's structure, without its numbers."""
+    """Comparison key of a plan: equal if plans differ in sizes and in indices of modules alone."""
     order: dict[int, int] = {}
     for _, part in walk(plan.entries):
         if isinstance(part, Step):
@@ -93,7 +106,10 @@ def skeleton(plan: Plan) -> Any:
 
 
 def entry_key(entry: Any, order: Mapping[int, int]) -> tuple[Any, ...]:
-    """Comparison key of an entry's structure; values are numbered by ``order``, indices become stars."""
+    """Comparison key of a step, loop or branch, without sizes and with stars for the indices of modules.
+
+    ``order`` maps the id of each value to its position in the plan.
+    """
     if isinstance(entry, Loop):
         carried = tuple((*refs_key((init,), order), order.get(last, -1)) for init, last in entry.carried)
         body = tuple(entry_key(one, order) for one in entry.body)
@@ -108,7 +124,10 @@ def entry_key(entry: Any, order: Mapping[int, int]) -> tuple[Any, ...]:
 
 
 def refs_key(refs: Iterable[Ref], order: Mapping[int, int]) -> tuple[Any, ...]:
-    """Comparison key of references; values are numbered by ``order``, indices in names are stars."""
+    """Comparison key of references, with stars for indices in names.
+
+    ``order`` maps the id of each value to its position in the plan.
+    """
     return tuple((ref.kind, order.get(ref.id, -1), starred(ref.name)) for ref in refs)
 
 
@@ -118,5 +137,5 @@ def starred(name: str) -> str:
 
 
 def executed(entries: Any) -> int:
-    """Number of entries executed, with loops unrolled."""
+    """Number of steps and branches that run, each counted once per iteration of the loops around it."""
     return sum(one.count * executed(one.body) if isinstance(one, Loop) else 1 for one in entries)

@@ -26,14 +26,17 @@ IGNORED = ("token_id", "token_index", "seed", "pad_", "_id")
 
 @dataclass
 class Runner:
-    """Traces a subject in other states, within a deadline.
+    """Traces a module in other states (changed numbers of its config and inputs), within a deadline.
 
     Attributes:
+        subject: The class, its config and its inputs.
         deadline: When to stop, on the monotonic clock.
         tell: Receives progress messages.
         seconds: Least time limit of a run.
+        runs: The number of runs so far.
         longest: Duration of the first run, in seconds.
-        lists: The lengths of module lists in the states that were run.
+        lists: For each state that was run, by :func:`key_of`: path of a module list -> its length.
+        samples: The samples so far, by :func:`key_of`; None if the module rejected the state.
     """
 
     subject: Subject
@@ -47,7 +50,7 @@ class Runner:
 
     @property
     def most(self) -> int:
-        """Largest growth factor of a number: tensors on the meta device take no memory, others do."""
+        """Largest factor by which a number may grow: more on the meta device, where tensors take no memory."""
         return 40 if self.subject.device == "meta" else 4
 
     def late(self) -> bool:
@@ -55,11 +58,11 @@ class Runner:
         return time.monotonic() > self.deadline
 
     def at(self, state: Mapping[Slot, int]) -> Subject:
-        """Subject with config and inputs of a state."""
+        """Subject with the config and inputs as changed by ``state`` (slot -> value)."""
         return self.subject.having(*applied(self.subject.config, self.subject.inputs, state))
 
     def taped(self, state: Mapping[Slot, int]) -> tuple[Tape, Mapping[str, Any]] | None:
-        """Tape and complete config in a state; None if the module rejects the state or is too slow."""
+        """Tape and complete config in a state (slot -> value); None if the module rejects it or is too slow."""
         self.runs += 1
         if self.runs % RUNS_PER_COLLECTION == 0:
             gc.collect()
@@ -76,7 +79,7 @@ class Runner:
         return found
 
     def signature(self, state: State) -> Any:
-        """Parameter shapes and contraction sizes in a state, to detect changes; None if it is rejected."""
+        """Parameter shapes and contraction sizes in a state, to compare states; None if the module rejects it."""
         found = self.taped(state)
         if found is None:
             return None
@@ -85,7 +88,11 @@ class Runner:
         return (tuple(tape.parameters.items()), tuple((node.kind, node.path, node.sizes) for node in tape.nodes if node.sizes))
 
     def sample(self, state: State | None, variable: int = -1) -> Sample | None:
-        """Sample in a state, cached; ``variable`` is the changed variable's number. None if it is rejected."""
+        """Run the module in a state, and return the sample: state, folded plan and complete config.
+
+        A state (slot -> value) is run once. ``variable`` is the number of the only variable that differs from the base, -1 if
+        several do. None if the state is None or the module rejects it.
+        """
         if state is None:
             return None
         key = key_of(state)
@@ -97,17 +104,20 @@ class Runner:
         return self.samples[key]
 
     def moved(self, base: Sample, variable: Variable, value: int, number: int = -1) -> Sample | None:
-        """Sample in which variable ``number`` alone differs from ``base``; None if it is rejected."""
+        """Sample like ``base`` with another value of one variable; None if the module rejects it.
+
+        ``number`` is the position of the variable among all variables.
+        """
         return self.sample(moved(base.state, [(variable, value)]), number)
 
 
 def key_of(state: Mapping[Slot, int]) -> tuple[str, ...]:
-    """Hashable key of a state: the changed slots and their values."""
+    """Hashable key of a state (slot -> value): texts of the slots with other values than given."""
     return tuple(sorted(repr((slot.side, slot.key, value)) for slot, value in state.items() if value != slot.value))
 
 
 def list_lengths(parameters: Mapping[str, Any]) -> dict[str, int]:
-    """Lengths of module lists, by path, derived from parameter names."""
+    """Path of a module list -> number of its items that have parameters, from the names of parameters."""
     found: dict[str, set[str]] = {}
     for name in parameters:
         words = name.split(".")
@@ -118,7 +128,10 @@ def list_lengths(parameters: Mapping[str, Any]) -> dict[str, int]:
 
 
 def explored(runner: Runner) -> Moves:
-    """Find which slots of a subject can be varied, alone or with others; the subject itself must run."""
+    """Find which slots (numbers of the config and inputs) can be varied, alone or with others.
+
+    The subject must run as given.
+    """
     subject = runner.subject
     given = [slot for slot in slots_of(subject.config, subject.inputs) if not ignored(str(slot.key[-1]))]
     base = runner.taped({})
@@ -146,7 +159,7 @@ def ignored(name: str) -> bool:
 
 
 def defaults(config: Mapping[str, Any], given: Mapping[str, Any], key: tuple[str, ...] = ()) -> Iterator[Slot]:
-    """Slots of positive integers that the class filled in, also within given sub-configs."""
+    """Slots of positive integers in the complete ``config`` that ``given`` lacks, sub-configs included."""
     for name, value in config.items():
         if isinstance(value, Mapping) and isinstance(given.get(name), Mapping):
             yield from defaults(value, given[name], (*key, name))

@@ -23,7 +23,10 @@ COUNT = 8  # numbers from here on hardly change the structure
 
 
 def family_of(runner: Runner, moves: Moves, random: Random) -> Family:
-    """Draw the samples of a subject; ties variables that change the structure alone to equal ones."""
+    """Draw the samples of a subject: runs of equal structure with other values of the variables.
+
+    A variable that changes the structure alone, but not together with an equal one, is tied to it in ``moves``.
+    """
     base = base_of(runner, moves)
     sampler = Sampler(runner, base, skeleton(base.plan))
     sampler.tie(moves)
@@ -41,24 +44,30 @@ def family_of(runner: Runner, moves: Moves, random: Random) -> Family:
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """Draws samples that have the structure of a base."""
+    """Draws samples that have the structure of a base sample.
+
+    Attributes:
+        runner: Runs the module.
+        base: The base sample.
+        structure: The :func:`skeleton` of its plan.
+    """
 
     runner: Runner
     base: Sample
     structure: Any
 
     def fits(self, sample: Sample) -> bool:
-        """Whether a sample has the structure of the base."""
+        """Whether a sample has the structure of the base sample, so that only numbers differ."""
         return bool(skeleton(sample.plan) == self.structure)
 
     def tie(self, moves: Moves) -> None:
-        """Tie variables that preserve the structure only if they stay equal."""
+        """Tie variables that change the structure unless they stay equal; changes ``moves``."""
         for variable in list(moves.variables):
             if variable in moves.variables and not self.runner.late():
                 self.tie_to_equal(variable, moves)
 
     def tie_to_equal(self, variable: Variable, moves: Moves) -> None:
-        """Tie a variable to the first equal one that preserves the structure."""
+        """Tie a variable that changes the structure alone to the first equal one with which it does not."""
         lead = variable.lead
         equal = [one for one in moves.variables if one is not variable and one.lead.value == lead.value]
         if lead.within(self.base.state) < 2 or not equal or not lead.of_config or self.keeps(variable):
@@ -71,14 +80,20 @@ class Sampler:
                 return
 
     def keeps(self, variable: Variable) -> bool:
-        """Whether changing a variable preserves the structure."""
+        """Whether the structure stays if the variable is doubled, or increased by one."""
         now = variable.lead.within(self.base.state)
         found = (self.runner.moved(self.base, variable, value) for value in (now * 2, now + 1))
         first = next((one for one in found if one is not None), None)
         return first is not None and self.fits(first)
 
     def alone(self, number: int, variable: Variable, steps: Mapping[Slot, int]) -> Iterator[Sample]:
-        """Samples in which one variable changes alone, one of them by a large factor if it is a size."""
+        """Samples that differ from the base in one variable, in one of them by a large factor if it is a size.
+
+        Args:
+            number: The position of the variable among all variables.
+            variable: The variable.
+            steps: Lead of a variable -> a value that the module is known to accept.
+        """
         now = variable.lead.within(self.base.state)
         # consecutive values reveal how a length is rounded
         wanted = 4 if variable.lead.kind == "dimension" else 2 if variable.lead.value < WIDE else 1
@@ -93,12 +108,15 @@ class Sampler:
             yield from self.at(number, variable, now * FAR)
 
     def at(self, number: int, variable: Variable, value: int) -> Sequence[Sample]:
-        """Sample with another value of one variable, in a list; empty if rejected or of another structure."""
+        """List of one sample, the base with another value of variable ``number``.
+
+        Empty if the module rejects the value, or the structure is another one.
+        """
         found = self.runner.moved(self.base, variable, value, number)
         return [replace(found, variable=number)] if found is not None and self.fits(found) else []
 
     def joint(self, free: list[Variable], random: Random) -> tuple[list[Sample], int]:
-        """Samples in which many variables change, and the number of those with another structure."""
+        """Samples in which many variables differ from the base, and how many others had another structure."""
         samples: list[Sample] = []
         tries = refused = 0
         while free and len(samples) < SAMPLES and tries < DRAWS and not self.runner.late():
@@ -114,14 +132,17 @@ class Sampler:
 
 
 def values_alone(variable: Variable, now: int, step: int) -> Iterator[int]:
-    """Values to try for a variable that changes alone, the likeliest to be accepted first."""
+    """Values of a variable's lead to try in place of ``now``, first ``step``, known to be accepted."""
     lower = [now - 1] if variable.lead.kind == "dimension" else []
     values = [step, *lower, now + 1, now + 2, now + 3, now * 2, now - 1, now * 3]
     yield from dict.fromkeys(value for value in values if value > 0 and value != now)
 
 
 def base_of(runner: Runner, moves: Moves) -> Sample:
-    """Base sample of a subject: module lists long enough, and small counts at a stable structure."""
+    """Base sample of a subject: its module lists are long enough to fold, its small counts typical.
+
+    A count is typical if a larger one gives the same structure.
+    """
     base = with_long_lists(runner, moves)
     for variable in moves.variables:
         if may_settle(variable, base, moves) and not runner.late():
@@ -148,7 +169,7 @@ def with_long_lists(runner: Runner, moves: Moves) -> Sample:
 
 
 def is_length(runner: Runner, variable: Variable, moves: Moves) -> bool:
-    """Whether a variable determines the length of module lists."""
+    """Whether a variable determines the length of module lists, and small enough to be increased."""
     value = moves.steps.get(variable.lead)
     if value is None or variable.lead in moves.filled or is_levels(variable, moves) or variable.lead.value >= MOST_ITEMS:
         return False
@@ -158,7 +179,15 @@ def is_length(runner: Runner, variable: Variable, moves: Moves) -> bool:
 
 
 def folds(before: Sample, found: Sample, after: Sample | None, variable: Variable, value: int) -> bool:
-    """Whether a longer list folds into a loop: one more item grows the plan less than the items before."""
+    """Whether a longer module list folds into a loop, so that one more item adds less to the plan.
+
+    Args:
+        before: The sample with the list as it was.
+        found: The sample with ``value`` items.
+        after: The sample with one more item; without it, the list counts as folded.
+        variable: The variable that determines the length of the list.
+        value: Its value in ``found``.
+    """
     if after is None:
         return True
     first, second, third = (sum(1 for _ in walk(one.plan.entries)) for one in (before, found, after))
@@ -166,13 +195,13 @@ def folds(before: Sample, found: Sample, after: Sample | None, variable: Variabl
 
 
 def is_levels(variable: Variable, moves: Moves) -> bool:
-    """Whether a variable is a number of levels: the length of lists whose items vary."""
+    """Whether a variable is a number of levels: the length of a config list whose items vary, too."""
     lengths = [slot.key for slot in variable.slots if slot.kind == "length"]
     return any(slot.key[:-1] in lengths for one in moves.variables for slot in one.slots)
 
 
 def may_settle(variable: Variable, base: Sample, moves: Moves) -> bool:
-    """Whether a variable may be a small count whose structure differs from that of larger counts."""
+    """Whether a variable may be a count so small that the structure is another one than for larger counts."""
     lead = variable.lead
     counts = lead.first or (lead.of_config and not variable.along)
     return counts and lead.within(base.state) < COUNT and lead not in moves.filled and not is_levels(variable, moves)

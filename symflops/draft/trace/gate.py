@@ -21,7 +21,7 @@ SHARES = (0.02, 0.1, 0.4, 0.8)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """FLOPs of one pass for one set of trained parameters: by PyTorch's counter and by the tape."""
+    """FLOPs of one pass (``name``) with the parameters ``trained``, by PyTorch's counter and by the tape."""
 
     name: str
     measured: int
@@ -30,7 +30,7 @@ class Finding:
 
     @property
     def equal(self) -> bool:
-        """Whether the counter and the tape agree."""
+        """Whether PyTorch's counter and the tape give the same FLOPs."""
         return self.measured == self.taped
 
 
@@ -73,7 +73,7 @@ def backward(tape: Tape, trained: Collection[str]) -> int:
 
 
 def backward_by_node(tape: Tape, trained: Collection[str]) -> Mapping[int, int]:
-    """Backward FLOPs of each contraction that autograd reaches, by node id."""
+    """Node id -> backward FLOPs, for the contractions that autograd reaches if ``trained`` are trained."""
     need = needing_gradients(tape, trained)
     live: set[int | None] = {output for output in tape.outputs if output in need}
     found: dict[int, int] = {}
@@ -90,7 +90,7 @@ def backward_by_node(tape: Tape, trained: Collection[str]) -> Mapping[int, int]:
 
 
 def needing_gradients(tape: Tape, trained: Collection[str]) -> set[int | None]:
-    """Ids of the values that need a gradient: trained parameters and every value computed from them."""
+    """Ids of the nodes that need a gradient: ``trained`` parameters and all that is computed from them."""
     need: set[int | None] = set()
     for node in tape.nodes:
         own = node.kind == "parameter" and node.path in trained
@@ -100,7 +100,15 @@ def needing_gradients(tape: Tape, trained: Collection[str]) -> set[int | None]:
 
 
 def check(model: Any, arguments: Mapping[str, Any], summed: Any, tape: Tape, seed: int = 0) -> list[Finding]:
-    """Findings for both passes of full training and for the backward pass of four random parameter sets."""
+    """FLOPs by counter and tape: both passes of full training, backward with four random trained sets.
+
+    Args:
+        model: The module.
+        arguments: The arguments of its call.
+        summed: Picks the tensors of the output that the loss sums.
+        tape: The tape of the forward pass.
+        seed: Seeds the random choice of trained parameters.
+    """
     names = [name for name in tape.parameters if name not in tape.frozen]
     random = Random(seed)
     every = frozenset(names)
@@ -136,7 +144,7 @@ def measured(model: Any, arguments: Mapping[str, Any], summed: Any, trained: Col
 
 
 def culprit(tape: Tape, finding: Finding) -> Node | None:
-    """The node to suspect if a pass differs: one whose FLOPs equal the difference, else the largest."""
+    """Contraction that may explain a difference of FLOPs: one with as many, else the largest; else None."""
     ahead = {node.id: 2 * node.work for node in tape.nodes if node.work}
     work = ahead if finding.name == "forward" else backward_by_node(tape, finding.trained)
     gap = abs(finding.measured - finding.taped)

@@ -15,7 +15,7 @@ BIASED = {"linear": 1, "conv": 2}  # index of the number of biases in a step's w
 
 
 def steps_of(tape: Tape) -> Plan:
-    """Lower a tape to a flat plan, whose module lists are not folded yet."""
+    """Plan of a tape's operators as steps; its module lists are not folded into loops yet."""
     references: dict[int, Ref] = {}
     steps: dict[int, Step] = {}
     readers = tape.readers()
@@ -36,7 +36,7 @@ def steps_of(tape: Tape) -> Plan:
 
 
 def constant(node: Node, place: int) -> Ref:
-    """Reference to a node's constant operand at ``place``, named after the first input it derives from."""
+    """Constant reference for operand ``place`` of a node, named after the first input that it depends on."""
     data = node.data[place] if place < len(node.data) else ()
     return Ref("constant", name=data[0] if data else "")
 
@@ -70,7 +70,10 @@ def linear(node: Node, operands: tuple[Ref, ...]) -> Step | None:
 
 
 def convolution(node: Node, operands: tuple[Ref, ...]) -> Step | None:
-    """Lower a convolution whose kernel is a parameter; stride, padding etc. are appended to its numbers."""
+    """Lower a convolution whose kernel is a parameter; None for other nodes.
+
+    Stride, padding and the other options are appended to the numbers of the step.
+    """
     if node.kind != "conv" or operands[1].kind != "parameter":
         return None
     bias = parameter_names(operands[2:])
@@ -92,7 +95,7 @@ def embedding(node: Node, operands: tuple[Ref, ...]) -> Step | None:
 
 
 def norm(node: Node, operands: tuple[Ref, ...]) -> Step | None:
-    """Lower a join of one value with a normalisation's weight (and bias) to a norm; None for other nodes."""
+    """Lower a node that combines one value with a norm's weight (and bias) to a norm; None for others."""
     own = [ref for ref in operands if ref.kind == "parameter"]
     rest = tuple(ref for ref in operands if ref.kind != "parameter")
     paths = {parent(ref.name) for ref in own}
@@ -104,7 +107,7 @@ def norm(node: Node, operands: tuple[Ref, ...]) -> Step | None:
 
 
 def norm_parameters(own: Sequence[Ref], node: Node) -> tuple[str, ...]:
-    """Names of a normalisation's parameters, weight first; empty if they are not called weight and bias."""
+    """Names of the parameters ``own`` of a norm, weight first; empty if not called weight and bias."""
     last = {ref.name.rpartition(".")[2]: ref.name for ref in own}
     if node.word not in NORMALISING and node.path and any(not ref.name.startswith(node.path) for ref in own):
         return ()
@@ -117,7 +120,10 @@ def norm_parameters(own: Sequence[Ref], node: Node) -> tuple[str, ...]:
 def fused_bias(
     node: Node, operands: tuple[Ref, ...], steps: Mapping[int, Step], readers: Mapping[int, list[int]]
 ) -> Step | None:
-    """Fuse a join that only adds a bias into the linear, conv or norm before it; None for other nodes."""
+    """The linear, conv or norm step before a node, with the bias that the node adds; None for other nodes.
+
+    ``steps`` are the steps by id, ``readers`` the ids of the nodes that read each value.
+    """
     values = [ref for ref in operands if ref.kind == "step"]
     names = parameter_names(operands)
     if node.kind != "join" or (len(operands), len(values), len(names)) != (2, 1, 1):
@@ -153,7 +159,7 @@ def ranks_of(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def rerolled(steps: Sequence[Step]) -> list[Step]:
-    """Roll up unrolled loops: keep the first iteration of each, with ``times`` as its iteration count."""
+    """Steps with only the first iteration of each unrolled loop; their ``times`` is the iteration count."""
     found: list[Step] = []
     first_copy: dict[int, int] = {}
     place = 0
@@ -171,7 +177,11 @@ def rerolled(steps: Sequence[Step]) -> list[Step]:
 
 
 def united(copies: Sequence[Step], inside: set[int], first_copy: Mapping[int, int]) -> Step:
-    """Merge a step's copies from all iterations; differing operands are appended and counted in its words."""
+    """Merge the ``copies`` of a step, one per iteration of an unrolled loop, into one step.
+
+    If iterations read different operands, those of later ones are appended, and their number is appended to ``words``.
+    ``inside`` are the ids of the first iteration; ``first_copy`` maps the id of each copy to that in the first iteration.
+    """
     base = copies[0]
     columns = zip(*(step.operands for step in copies), strict=True)
     sources = [sources_of([renamed(ref, first_copy) for ref in refs], base.id, inside) for refs in columns]
@@ -181,27 +191,31 @@ def united(copies: Sequence[Step], inside: set[int], first_copy: Mapping[int, in
 
 
 def sources_of(refs: Sequence[Ref], reader: int, inside: set[int]) -> list[Ref]:
-    """Distinct sources of one operand over the iterations.
+    """Distinct references among ``refs``.
 
-    Constants and later steps of the same iteration are dropped unless nothing else remains.
+    Step ``reader`` reads these as one operand in the iterations of a loop. Constants are dropped unless nothing else remains,
+    and so are steps of the iteration (``inside``) from the reader on.
     """
     known = [ref for ref in dict.fromkeys(refs) if ref.kind != "constant"] or list(refs[:1])
     return [ref for ref in known if not (ref.kind == "step" and ref.id in inside and ref.id >= reader)] or known
 
 
 def operands_of(step: Step, first_copy: Mapping[int, int]) -> list[Ref]:
-    """Operands of a step, redirected to first copies; for a join, without duplicates and itself."""
+    """Operands of a step, with copies of later iterations replaced by those of the first (``first_copy``).
+
+    For a join, duplicates and references to the step itself are removed.
+    """
     refs = [renamed(ref, first_copy) for ref in step.operands]
     return [ref for ref in dict.fromkeys(refs) if ref.id != step.id] if step.kind == "join" else refs
 
 
 def renamed(ref: Ref, first_copy: Mapping[int, int]) -> Ref:
-    """``ref`` redirected to the first copy of its step."""
+    """``ref`` with its step replaced by the copy in the first iteration (``first_copy``), if there is one."""
     return replace(ref, id=first_copy.get(ref.id, ref.id)) if ref.kind == "step" else ref
 
 
 def repetition(steps: Sequence[Step], place: int) -> tuple[int, int]:
-    """Detect an unrolled loop at ``place``: (steps per iteration, iterations); ``(1, 1)`` if none."""
+    """(Steps per iteration, iterations) of an unrolled loop that begins at ``place``; (1, 1) without one."""
     for length in range(1, LONGEST_ITERATION + 1):
         first = steps[place : place + length]
         if any(step.parameters for step in first) or not any(step.kind in ("matmul", "solve") for step in first):
@@ -215,7 +229,7 @@ def repetition(steps: Sequence[Step], place: int) -> tuple[int, int]:
 
 
 def alike(first: Sequence[Step], other: Sequence[Step]) -> bool:
-    """Whether two step sequences are equal except for their operands."""
+    """Whether two sequences of steps are equal except for what the steps read."""
     return len(first) == len(other) and all(
         (a.kind, a.path, a.numbers, a.words, len(a.operands)) == (b.kind, b.path, b.numbers, b.words, len(b.operands))
         for a, b in zip(first, other, strict=True)

@@ -16,8 +16,8 @@ class Node:
     """One value of the graph: an input, a parameter, an embedding lookup, a contraction, or a join.
 
     Attributes:
-        operands: Ids of its operands, None for a constant. A contraction's two factors come first, then the values added
-            to its result.
+        operands: Ids of the nodes that it reads, None for a constant. A contraction's two factors come first, then the
+            values added to its result.
         shapes: The shapes of the operands, then that of the result.
         sizes: The index sizes of a contraction: batch, rows, inner, columns of a product; batch, channels out, channels in,
             kernel and output (input of a transposed one) of a convolution.
@@ -45,7 +45,7 @@ class Node:
 
     @property
     def work(self) -> int:
-        """Multiply-adds of the forward pass; 0 for a linear solve, which no counter counts."""
+        """Multiply-adds of the node's forward pass; 0 for a linear solve, which no FLOP counter counts."""
         return self.times * prod(self.sizes) if self.kind in COUNTED else 0
 
 
@@ -65,7 +65,7 @@ class Tape:
     tied: Mapping[str, str] = field(default_factory=dict)
 
     def readers(self) -> dict[int, list[int]]:
-        """Ids of the nodes that read each value, by value id."""
+        """Id of a node -> ids of the nodes that read its value."""
         found: dict[int, list[int]] = {node.id: [] for node in self.nodes}
         for node in self.nodes:
             for value in node.operands:

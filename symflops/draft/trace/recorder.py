@@ -23,7 +23,14 @@ PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # number of leading ar
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """A contraction: ``tensors`` holds its two factors, then the tensors added to its result."""
+    """A contraction found in an operator call.
+
+    Attributes:
+        kind: The kind of its node, such as ``matmul``.
+        tensors: Its two factors, then the tensors added to its result.
+        sizes: Its index sizes.
+        options: Further fields of its node.
+    """
 
     kind: str
     tensors: tuple[Any, ...]
@@ -66,7 +73,10 @@ class Recorder:
         return node
 
     def join(self, values: Any, word: str, shape: tuple[int, ...]) -> Value:
-        """Value that depends on all of ``values``: a join, or a single value that implies the others."""
+        """Id of a node that depends on all ``values``: one of them that already does, else a new join.
+
+        None if all values are constants. A join is an operation on several values that is not a contraction.
+        """
         found = list(dict.fromkeys(value for value in values if value is not None))
         kept = [value for value in found if not any(other != value and self.closure[other] >> value & 1 for other in found)]
         if len(kept) < 2:
@@ -88,7 +98,7 @@ class Recorder:
         return self.parameter_nodes[name]
 
     def value_of(self, tensor: Any) -> Value:
-        """Value of a tensor, including in-place writes to its storage, whether or not it needs a gradient."""
+        """Node id of a tensor's value, including in-place writes to its storage; None for a constant."""
         parameter = self.parameter(tensor)
         if parameter is not None:
             return parameter
@@ -97,7 +107,7 @@ class Recorder:
         return self.join([value, *written], "add", tuple(tensor.shape)) if written else value
 
     def used(self, tensor: Any) -> Value:
-        """Value of a tensor as an operand; None if no gradient flows to it (a constant)."""
+        """Node id of a tensor that an operator reads; None for a constant, to which no gradient flows."""
         value = self.value_of(tensor)
         if value is None or not self.torch.is_grad_enabled():
             return value
@@ -108,7 +118,10 @@ class Recorder:
         return value
 
     def wake(self, value: int) -> None:
-        """Mark ``value`` and its quiet ancestors as differentiable, for a custom autograd function."""
+        """Mark node ``value`` and the nodes it was computed from as run with gradients.
+
+        A custom autograd function runs without gradients inside, but passes gradients to its inputs.
+        """
         waiting = [value]
         while waiting:
             node = self.nodes[waiting.pop()]
@@ -117,11 +130,11 @@ class Recorder:
                 waiting += [operand for operand in node.operands if operand is not None]
 
     def data(self, tensors: Any) -> tuple[str, ...]:
-        """Names of the inputs that ``tensors`` were computed from."""
+        """Names of the module's inputs that ``tensors`` were computed from."""
         return tuple(dict.fromkeys(name for tensor in tensors for name in self.inputs.get(id(tensor), ())))
 
     def remember(self, tensor: Any, value: Value, data: tuple[str, ...]) -> None:
-        """Store a tensor's value and the names of the inputs it was computed from."""
+        """Store the node id ``value`` of a tensor and the names ``data`` of the inputs it was computed from."""
         self.kept.append(tensor)
         self.values[id(tensor)] = value
         if data:
@@ -147,7 +160,7 @@ class Recorder:
             keep(tensor, value, data)
 
     def result(self, name: str, args: tuple[Any, ...], tensors: Sequence[Any], shape: tuple[int, ...]) -> Value:
-        """Value of an operator call: a contraction, a differentiable lookup, or a join of its operands."""
+        """Node id of an operator call's result: a contraction, a differentiable lookup, or a join of operands."""
         contraction = contraction_of(name, args, shape)
         if contraction is not None:
             return self.contraction(name, contraction, shape)
@@ -167,7 +180,7 @@ class Recorder:
         return self.node(found.kind, values, **fields, quiet=not self.torch.is_grad_enabled()).id
 
     def write(self, tensor: Any, value: Value, data: tuple[str, ...]) -> None:
-        """Store a value written in place: every tensor on the same storage depends on it from now on."""
+        """Store node ``value`` as written in place: all tensors on the storage of ``tensor`` now depend on it."""
         if id(tensor) not in self.values and self.parameter(tensor) is None:
             self.remember(tensor, None, data)
         known = self.written.setdefault(storage_of(tensor), [])
@@ -228,5 +241,5 @@ def convolution(args: Sequence[Any], shape: tuple[int, ...]) -> Contraction:
 
 
 def per_axis(values: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Convolution option with one number per axis; a single number is repeated."""
+    """Values of a convolution option for each of ``rank`` axes; a single value is repeated."""
     return tuple(values) * rank if len(values) == 1 else tuple(values)

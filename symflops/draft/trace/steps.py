@@ -9,7 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """Reference to an operand: a step, a loop-carried value, a named parameter or input, or a constant."""
+    """Reference to what a step reads.
+
+    Attributes:
+        kind: ``step``, ``carried`` (a loop-carried value), ``parameter``, ``input`` or ``constant``.
+        id: The id of the step, for the first two kinds.
+        name: The name of the parameter or input.
+    """
 
     kind: str
     id: int = -1
@@ -21,7 +27,16 @@ CONSTANT = Ref("constant")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operator. ``numbers`` may differ between samples; ``words`` may not."""
+    """One operator of a traced forward pass.
+
+    Attributes:
+        path: The path of the module that ran the operator.
+        numbers: Index sizes, dimensions and options, which may differ between configs of one structure.
+        words: What may not: the name of the operator, and the ranks of the shapes in ``numbers``.
+        parameters: The names of the parameters that belong to the operator.
+        quiet: Whether the operator ran without gradients.
+        times: How many times the operator runs.
+    """
 
     id: int
     kind: str
@@ -54,7 +69,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A value that a branch chooses: one source per case, like a phi node."""
+    """Value after a branch, like a phi node: ``sources`` has the value that each case assigns to it."""
 
     id: int
     sources: tuple[Ref, ...]
@@ -62,9 +77,13 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A part of a loop's body that differs by item: the steps of each case, and each item's case.
+    """A part of a loop's body that has alternatives (``cases``), one of which runs for each item.
 
-    ``items`` has the index of one example item per case: the steps of the case have that item's paths.
+    Attributes:
+        cases: The steps of each case.
+        items: For each case, the index of one item that runs it: paths in the case's steps are those of this item.
+        chosen: For each item of the loop, the number of its case.
+        choices: The values of the branch that are read after it.
     """
 
     cases: tuple[tuple[Any, ...], ...]
@@ -75,9 +94,15 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A module as steps and loops, its outputs, parameter and input shapes, and input dtypes (``words``).
+    """A traced module as steps and loops.
 
-    ``tied`` maps each alias of a shared parameter to its first name.
+    Attributes:
+        entries: The steps and loops.
+        outputs: References to the values that the module returns.
+        parameters: Parameter name -> shape.
+        inputs: Input name -> shape.
+        words: Input name -> dtype.
+        tied: Alias of a shared parameter -> first name of the parameter.
     """
 
     entries: tuple[Any, ...]
@@ -89,7 +114,10 @@ class Plan:
 
 
 def walk(entries: Iterable[Any], at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """Walk all entries depth-first, nested ones after their loop or branch, each with its position."""
+    """Pairs of position and entry, depth-first: entries in a loop or branch follow the loop or branch.
+
+    A position is the path of indices to the entry.
+    """
     for place, one in enumerate(entries):
         yield (*at, place), one
         if isinstance(one, Loop):
@@ -119,7 +147,10 @@ def refs_of(entries: Iterable[Any]) -> list[Ref]:
 
 
 def readers_of(entries: Sequence[Any], later: Sequence[Ref]) -> dict[int, list[int]]:
-    """Ids of the steps that read each value; -1 stands for a loop, a branch, or a reader in ``later``."""
+    """Value id -> ids of the steps that read the value; -1 stands for a loop, a branch, or ``later``.
+
+    ``later`` are the references read after ``entries``.
+    """
     found: dict[int, list[int]] = {}
     for entry in entries:
         for ref in dict.fromkeys(refs_of([entry])):
@@ -130,7 +161,7 @@ def readers_of(entries: Sequence[Any], later: Sequence[Ref]) -> dict[int, list[i
 
 
 def values_in(entries: Sequence[Any]) -> set[int]:
-    """Ids of the values that entries produce: steps and choices."""
+    """Ids of the values that entries compute: those of steps, and those of branches (choices)."""
     chosen = {choice.id for entry in entries if isinstance(entry, Branch) for choice in entry.choices}
     return chosen | {step.id for step in steps_in(entries)}
 
@@ -161,7 +192,10 @@ def names_in_loop(part: Any, loop: Loop) -> Iterator[str]:
 
 
 def of_items(names: list[str], loop: Loop, item: int, places: Sequence[int]) -> Iterator[str]:
-    """``names`` of one loop item's parameters, followed by their counterparts in the items at ``places``."""
+    """``names``, parameters of the loop item with index ``item``, then their counterparts in other items.
+
+    ``places`` are the indices of the other items.
+    """
     yield from names
     for prefix in (loop.prefix, *loop.others):
         first = f"{prefix}.{item}."

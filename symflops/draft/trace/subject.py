@@ -20,8 +20,9 @@ from symflops.verify.tensors import described, needed
 class Subject:
     """A module class with a config and arguments.
 
-    ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: ...}`` one with values. ``measured`` are known forward and
-    backward FLOPs of full training: they replace a run that this device cannot do.
+    Among the arguments, ``{shape: [2, 24], dtype: float32}`` stands for a tensor of this shape, ``{value: ...}`` for one with
+    these values. ``measured`` are known forward and backward FLOPs of full training, for a module that this device cannot
+    run.
     """
 
     reference: str
@@ -42,7 +43,7 @@ class Subject:
         return self.reference.rpartition(":")[2]
 
     def having(self, config: Mapping[str, Any], inputs: Mapping[str, Any]) -> Subject:
-        """The same class with another config and other arguments."""
+        """Copy of this subject with another config and other arguments."""
         return replace(self, config=config, inputs=inputs, measured=None)
 
     def build(self) -> Any:

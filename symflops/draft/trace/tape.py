@@ -107,7 +107,7 @@ def answering() -> Iterator[set[tuple[str, str]]]:
 
 
 def devices_asked(func: Any, args: tuple[Any, ...]) -> set[str]:
-    """Devices of the tensors whose values determine an operator's output shape or result; often empty."""
+    """Devices of the arguments whose values determine an operator's output shape or result, if any do."""
     tags = needed("torch").Tag
     if tags.dynamic_output_shape not in func.tags and tags.data_dependent_output not in func.tags:
         return set()

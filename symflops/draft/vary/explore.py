@@ -23,15 +23,18 @@ def candidates(value: int) -> list[int]:
 
 @dataclass
 class Explorer:
-    """Finds variables: tries other values of each slot, alone and tied to others.
+    """Finds which slots (numbers of config and inputs) can be varied, alone or tied to others.
+
+    The signature of a module in a state (slot -> value) has the parameter shapes and the sizes of contractions.
 
     Attributes:
         trial: Runs the module in a state; returns its signature, or None if the module rejects the state.
-        slots: All slots of the subject.
-        base: The signature of the subject as given.
+        slots: All slots.
+        base: The signature of the module as given.
         late: Whether time is up.
         tell: Receives progress messages.
         moves: Receives the findings; its ``filled`` slots are varied alone or not at all.
+        idle: Dimensions that can change with others, without effect on the signature.
     """
 
     trial: Trial
@@ -59,7 +62,11 @@ class Explorer:
         self.double()
 
     def items(self, firsts: Sequence[Slot]) -> list[Slot]:
-        """Vary the batch size: all first dimensions of one value; returns these slots, empty on failure."""
+        """Vary the batch size: all of ``firsts`` (first dimensions of tensors) that have the same value.
+
+        Returns:
+            The slots varied; empty if the module rejects every other value.
+        """
         batch = [slot for slot in firsts if slot.value == firsts[0].value]
         rest = tuple((slot, 1) for slot in firsts if slot not in batch)
         for along in ((), rest) if firsts else ():
@@ -70,10 +77,14 @@ class Explorer:
         return []
 
     def attempt(self, variable: Variable, values: Sequence[int], rounds: bool = False) -> Outcome:
-        """Try ``values`` of a variable, and classify how the module reacts.
+        """Run the module with other ``values`` of a variable's lead, and classify the outcome.
 
-        A dimension that ``shrinks`` accepts only smaller values. A number that is ``limited`` by another one accepts only
-        values whose effect rounding may hide. If a number ``rounds`` others up, its double may give the same multiple.
+        ``rounds`` says that other numbers may be rounded up to a multiple of this one, so that doubling it proves nothing.
+
+        Returns:
+            ``moves`` if the signature changes, ``shrinks`` if the module accepts only smaller values of a dimension,
+            ``inert`` if the signature stays, ``limited`` if it stays but the module rejects values from the double on, and
+            ``stuck`` if the module rejects all values.
         """
         shrinks = False
         most, lead = 0, variable.lead
@@ -95,12 +106,15 @@ class Explorer:
         return "limited" if most < lead.value * 2 else "inert"
 
     def signature(self, variable: Variable, value: int) -> Any:
-        """Signature with another value of the lead; None if the module rejects it or time is up."""
+        """Signature with another value of a variable's lead; None if the module rejects it or time is up."""
         state = moved({}, [(variable, value)])
         return None if state is None or self.late() else self.trial(state)
 
     def grown(self, lead: Slot, value: int) -> bool:
-        """Store a value that changes the signature, preferring larger ones; returns whether the lead can vary."""
+        """Store a lead's value that changes the signature; returns False if a dimension only became smaller.
+
+        A smaller dimension is stored only if no other value is known.
+        """
         moves = value > lead.value or lead.kind != "dimension"
         if moves or lead not in self.moves.steps:
             self.moves.steps[lead] = value
@@ -145,7 +159,13 @@ class Explorer:
         self.sort([slot for slot in coupled if slot not in covered and slot not in self.moves.filled], coupled, covered)
 
     def sort(self, free: Sequence[Slot], coupled: Mapping[Slot, Outcome], covered: set[Slot]) -> None:
-        """File slots that cannot be varied with others either: limited fields as inert, the rest as stuck."""
+        """Add the ``free`` slots, which cannot be varied with others either, to the inert or the stuck ones.
+
+        Args:
+            free: These slots; fields that are ``limited`` become inert, all others stuck.
+            coupled: The outcome of varying each slot alone.
+            covered: Slots varied together with others, which are no longer inert.
+        """
         limited = [slot for slot in free if coupled[slot] == "limited" and slot.kind != "dimension"]
         self.moves.stuck += [slot for slot in free if slot not in limited]
         self.moves.inert = [slot for slot in (*self.moves.inert, *limited) if slot not in covered or slot in self.idle]
@@ -163,13 +183,13 @@ class Explorer:
         return None
 
     def matters(self, option: Variable, slot: Slot) -> bool:
-        """Whether ``slot`` contributes to the change of signature, beyond the option's other slots."""
+        """Whether the signature is another one if ``slot`` alone of the option's slots keeps its given value."""
         state = moved({}, [(option, self.moves.steps[option.lead])])
         return state is not None and self.trial({one: size for one, size in state.items() if one != slot}) != self.trial(state)
 
 
 def option_values(option: Variable) -> list[int]:
-    """Values of the lead at which to try an option."""
+    """Values of a lead at which to try whether the slots of ``option`` can be varied together."""
     lead = option.lead.value
     if option.along:
         return [lead * 2, *(lead // part for part in (2, 3) if lead % part == 0 and lead > part)]
@@ -177,6 +197,6 @@ def option_values(option: Variable) -> list[int]:
 
 
 def movable_slots(found: Variable) -> list[Slot]:
-    """Slots that a variable settles: all except image sides that its patch size divides."""
+    """Slots of a variable that need no more attempts: all but image sides that its patch size divides."""
     lead = found.lead
     return [slot for slot in found.slots if not lead.of_config or slot.of_config or slot.value == lead.value]

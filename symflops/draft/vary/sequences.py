@@ -15,13 +15,13 @@ RUN, COLUMN, ROWS = "run", "column", "rows"
 
 
 def described(inputs: Mapping[str, Any]) -> dict[str, list[list[int]]]:
-    """Rows of the arguments given by value whose rows are equal lists of integers, by name."""
+    """Argument name -> rows, for the arguments given by value that consist of equal rows of integers."""
     values = {name: value["value"] for name, value in inputs.items() if isinstance(value, Mapping) and "value" in value}
     return {name: [list(row) for row in rows] for name, rows in values.items() if are_equal_rows(rows)}
 
 
 def tokens_in(inputs: Mapping[str, Any], name: str) -> int | None:
-    """Row length of an argument given by value or shape; None if it has neither."""
+    """Row length of argument ``name``, which is given by value or by shape; None if it has no rows."""
     rows, value = described(inputs).get(name), inputs.get(name)
     shape: list[int] = value.get("shape", []) if isinstance(value, Mapping) else []
     return len(rows[0]) if rows else shape[1] if len(shape) > 1 else None
@@ -35,7 +35,10 @@ def are_equal_rows(value: Any) -> bool:
 
 
 def numbers_in(inputs: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], int]]:
-    """Key and value of each number that can be varied in arguments given by value."""
+    """Pairs (key, number) of the numbers that can be varied in arguments given by value.
+
+    These are the number of rows, and each item of a short row or the length of each run of equal items in a long one.
+    """
     seen: set[int] = set()
     for name, rows in described(inputs).items():
         row = rows[0]
@@ -48,7 +51,7 @@ def numbers_in(inputs: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int]
 
 
 def runs(row: list[int]) -> Iterator[tuple[int, int]]:
-    """Start and length of each run of equal numbers."""
+    """Pairs (start, length) of the runs of equal numbers in a row."""
     start = 0
     for place in range(1, len(row) + 1):
         if place == len(row) or row[place] != row[start]:
@@ -57,7 +60,7 @@ def runs(row: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def follows(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> bool:
-    """Whether a dimension equals the row length of an argument given by value, as in a mask."""
+    """Whether a dimension is the row length of a mask: it equals that of an argument given by value."""
     value = inputs.get(key[0])
     if key[1:] != ("shape", 1) or not isinstance(value, Mapping) or len(value.get("shape", ())) != 2:
         return False
@@ -66,7 +69,10 @@ def follows(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> bool:
 
 
 def changed(inputs: dict[str, Any], state: Mapping[tuple[Any, ...], int]) -> None:
-    """Write new numbers into arguments given by value, in place, by key."""
+    """Change numbers in arguments given by value, in place.
+
+    ``state`` maps keys of :func:`numbers_in` to new values.
+    """
     tokens = described(inputs)
     for (name, kind, place), number in sorted(state.items(), key=lambda one: (one[0][1] == ROWS, -int(one[0][2]))):
         if kind == COLUMN:
@@ -81,7 +87,15 @@ def changed(inputs: dict[str, Any], state: Mapping[tuple[Any, ...], int]) -> Non
 
 
 def stretch(inputs: dict[str, Any], tokens: dict[str, list[list[int]]], name: str, start: int, number: int) -> None:
-    """Resize a run to ``number`` tokens, in place, in all arguments and masks of the same length."""
+    """Change the length of a run of equal tokens to ``number``, in place.
+
+    Args:
+        inputs: The arguments; masks in it with as many tokens are resized, too.
+        tokens: The rows of the arguments given by value; those with as many tokens are resized.
+        name: The argument that has the run.
+        start: The position of the run's first token.
+        number: The new length.
+    """
     before = len(tokens[name][0])
     length = next(length for first, length in runs(tokens[name][0]) if first == start)
     now = {**inputs, **{other: {"value": rows} for other, rows in tokens.items()}}
@@ -96,5 +110,5 @@ def stretch(inputs: dict[str, Any], tokens: dict[str, list[list[int]]], name: st
 
 
 def number_at(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> int | None:
-    """Number at a key of an argument given by value; None if it does not exist."""
+    """Number at a key of :func:`numbers_in`; None if no argument given by value has the key."""
     return next((value for other, value in numbers_in(inputs) if other == key), None)

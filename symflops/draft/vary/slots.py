@@ -15,9 +15,13 @@ Key = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One number of a subject: its location (``config`` or ``inputs``, then keys), and its given value.
+    """One number of a config or of the call's arguments that can be varied.
 
-    ``kind`` is ``number``, ``dimension`` (of a tensor among the inputs), or ``length`` (of a list of the config).
+    Attributes:
+        side: ``config`` or ``inputs``.
+        key: The keys and indices that lead to the number.
+        value: The number as given.
+        kind: ``number``, ``dimension`` (of a tensor among the inputs), or ``length`` (of a list of the config).
     """
 
     side: str
@@ -27,7 +31,7 @@ class Slot:
 
     @property
     def label(self) -> str:
-        """Readable path, such as ``text_config.hidden_size`` or ``hidden_states[1]``."""
+        """Readable path of the slot, such as ``text_config.hidden_size`` or ``hidden_states[1]``."""
         shown = [part for part in self.key if part != "shape" and (part,) not in OF_VALUES]
         text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in shown).lstrip(".")
         if self.key[-2:-1] == (RUN,):
@@ -46,7 +50,7 @@ class Slot:
 
     @property
     def of_run(self) -> bool:
-        """Whether the slot is the length of a run of tokens."""
+        """Whether the slot is the length of a run of equal tokens in an argument given by value."""
         return not self.of_config and self.key[1:2] == (RUN,)
 
     @property
@@ -60,7 +64,7 @@ class Slot:
         return self.kind == "dimension" and self.key[-1] != 0
 
     def within(self, state: Mapping[Slot, int]) -> int:
-        """Value of the slot in a state; the given value if the state does not change it."""
+        """Value of the slot in a state (changed slot -> value); the value as given if it is not changed."""
         return state.get(self, self.value)
 
 
@@ -70,14 +74,17 @@ def is_whole(value: Any) -> TypeGuard[int]:
 
 
 def slots_of(config: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Slot]:
-    """All slots of a config, followed by those of the inputs."""
+    """All slots (numbers that can be varied) of a config, followed by those of the inputs."""
     valued = [Slot("inputs", key, value, "dimension") for key, value in numbers_in(inputs)]
     shaped = [slot for slot in numbers("inputs", (), inputs) if not follows(inputs, slot.key)]
     return [*numbers("config", (), config), *valued, *shaped]
 
 
 def numbers(side: str, key: Key, value: Any) -> Iterator[Slot]:
-    """Slots in nested data: integers, lengths of config lists, and dimensions of described tensors."""
+    """Slots (numbers that can be varied) in nested data ``value``, which is at ``key`` of ``side``.
+
+    These are integers, the lengths of lists of the config, and the dimensions of tensors described by shape.
+    """
     if side == "inputs" and isinstance(value, Mapping) and not value.keys().isdisjoint(("shape", "value")):
         sizes = enumerate(value.get("shape", ()))
         yield from (Slot(side, (*key, "shape", place), size, "dimension") for place, size in sizes)
@@ -94,7 +101,7 @@ def numbers(side: str, key: Key, value: Any) -> Iterator[Slot]:
 def applied(
     config: Mapping[str, Any], inputs: Mapping[str, Any], state: Mapping[Slot, int]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Copies of a config and its inputs with the values of ``state``."""
+    """Copies of a config and its inputs, with the numbers that ``state`` has (slot -> value)."""
     sides = {"config": copy.deepcopy(dict(config)), "inputs": copy.deepcopy(dict(inputs))}
     moved = {slot: value for slot, value in state.items() if value != slot.value}
     changed(sides["inputs"], {slot.key: value for slot, value in moved.items() if slot.key[-2:-1] in OF_VALUES})
@@ -105,7 +112,7 @@ def applied(
 
 
 def put(data: Any, slot: Slot, value: int) -> None:
-    """Write one slot's value in place; skipped if its list has become too short."""
+    """Set the number at ``slot`` of nested data, in place; nothing if its list has become too short."""
     *way, last = slot.key
     for key in way:
         if lacking(data, key):
@@ -127,7 +134,7 @@ def lacking(data: Any, key: Any) -> bool:
 
 
 def stretched(items: Sequence[Any], length: int) -> list[Any]:
-    """Resize a list: extend it by its period, else by its last item, or cut its end."""
+    """List resized to ``length``: continued with its period, else with its last item; or cut at its end."""
     found = list(items)
     period = next((size for size in range(1, len(found)) if all(a == b for a, b in zip(found, found[size:], strict=False))), 1)
     while len(found) < length:

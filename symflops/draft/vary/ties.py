@@ -14,9 +14,13 @@ SMALL = 64  # patch sizes and counts are below
 
 @dataclass(frozen=True, slots=True)
 class Partners:
-    """A slot that cannot be varied alone, and the slots that it may be tied to.
+    """A slot (number of config or inputs) that cannot be varied alone, and slots that may change with it.
 
-    ``coupled`` are all slots that cannot be varied alone; ``others`` the partners, likeliest first; ``lists`` list lengths.
+    Attributes:
+        slot: The slot.
+        coupled: All slots that cannot be varied alone.
+        others: The partners: slots other than list lengths that may have to change with the slot, likeliest first.
+        lists: The lengths of the config's lists.
     """
 
     slot: Slot
@@ -31,24 +35,26 @@ class Partners:
 
     @property
     def unequal(self) -> list[Slot]:
-        """Partners of another value greater than 1; empty if the slot itself is 1."""
+        """Partners with another value than the slot's, which is not 1 either; empty if the slot is 1."""
         return [other for other in self.others if other.value != self.slot.value and other.value > 1 and self.slot.value > 1]
 
     def multiples(self, slots: Sequence[Slot], power: int = 1) -> list[Slot]:
-        """Slots whose value is a multiple of this slot's value to the given power."""
+        """Those of ``slots`` whose value is a multiple of the slot's value to the given power."""
         return [other for other in slots if other.value % self.slot.value**power == 0]
 
     def firsts(self, dims: Sequence[Slot]) -> list[tuple[Slot, int]]:
-        """First dimensions of tensors, each with power 1: they scale in proportion to the slot."""
+        """Those of ``dims`` that are the first of a tensor, with power 1: they are proportional to the slot."""
         return [(other, 1) for other in dims if other.first]
 
     def equal(self, slots: Sequence[Slot]) -> tuple[Slot, ...]:
-        """Slots with the same value as this slot."""
+        """Those of ``slots`` that have the slot's value."""
         return tuple(other for other in slots if other.value == self.slot.value)
 
 
 def options(slot: Slot, coupled: Sequence[Slot], slots: Sequence[Slot], moves: Moves) -> list[Variable]:
-    """Candidate variables that contain ``slot``, likeliest first; ``coupled`` cannot be varied alone.
+    """Variables (slots varied together) to try for ``slot``, likeliest first.
+
+    ``coupled`` are the slots that cannot be varied alone, ``slots`` all slots, ``moves`` what is known about them.
 
     Partners include inert dimensions, such as those of a mask, but no inert config fields.
     """
@@ -67,7 +73,7 @@ def options(slot: Slot, coupled: Sequence[Slot], slots: Sequence[Slot], moves: M
 
 
 def alike(partners: Partners) -> Iterator[Variable]:
-    """Tie the slot to lists of that length, and to numbers of the same value."""
+    """Tie the slot to the lengths of lists, and to numbers, that have its value."""
     slot, lengths = partners.slot, partners.equal(partners.lists)
     if len(lengths) > 1:
         yield Variable(slot, (), lengths)
@@ -116,13 +122,13 @@ def patches(partners: Partners) -> Iterator[Variable]:
 
 
 def everywhere(axes: Sequence[Slot], sides: Sequence[Slot], tensor: Key) -> tuple[Slot, ...]:
-    """Sides of a tensor, and the dimensions of other tensors that equal one of them."""
+    """The ``sides`` of a tensor, and those dimensions in ``axes`` of other tensors that equal one of them."""
     values = {one.value for one in sides}
     return tuple(one for one in axes if one in sides or (one.value in values and one.key[:-1] != tensor))
 
 
 def axial(partners: Partners) -> Iterator[Variable]:
-    """Tie the slot to all equal dimensions on an axis, and to a width that is a multiple."""
+    """Tie the slot to all dimensions on one axis that equal it, and to a config number that is a multiple."""
     slot = partners.slot
     widths = [other for other in partners.others if other.of_config and other.value > slot.value]
     for beside in units(partners.equal(partners.axes)) if slot.value > 1 else []:
@@ -130,18 +136,18 @@ def axial(partners: Partners) -> Iterator[Variable]:
 
 
 def units(dims: Sequence[Slot]) -> list[tuple[Slot, ...]]:
-    """Groups of equal dimensions: per axis first, then over all axes."""
+    """Groups of equal dimensions: first those with the same axis in their tensors, then those with any."""
     by_axis = [tuple(one for one in dims if (one.value, one.key[-1]) == (dim.value, dim.key[-1])) for dim in dims]
     return list(dict.fromkeys((*by_axis, *by_value(dims))))
 
 
 def by_value(slots: Sequence[Slot]) -> list[tuple[Slot, ...]]:
-    """Slots grouped by value."""
+    """Groups of slots that have the same value."""
     return [tuple(one for one in slots if one.value == value) for value in dict.fromkeys(slot.value for slot in slots)]
 
 
 def shares(partners: Partners) -> Iterator[Variable]:
-    """Tie all items of a list together, and to a width that their sum divides."""
+    """Tie all items of a config list together, also to a number that is a multiple of their sum."""
     slot = partners.slot
     fields = [other for other in partners.others if other.of_config]
     items = tuple(other for other in fields if other.key[:-1] == slot.key[:-1])
@@ -154,7 +160,7 @@ def shares(partners: Partners) -> Iterator[Variable]:
 
 
 def ratios(partners: Partners) -> Iterator[Variable]:
-    """Tie the slot in a fixed ratio to a number of another value, or to all fields of that value."""
+    """Tie the slot in a fixed ratio to a number of another value, or to all config fields of that value."""
     slot, unequal = partners.slot, partners.unequal
     multiples = partners.multiples(unequal)
     yield from (Variable(slot, (other,)) for other in multiples)
@@ -166,7 +172,7 @@ def ratios(partners: Partners) -> Iterator[Variable]:
 
 
 def differences(partners: Partners) -> Iterator[Variable]:
-    """Tie the slot at a fixed difference: an offset and its period, a count and a longer list."""
+    """Tie the slot at a fixed difference to another: an offset to its period, a count to a list length."""
     slot = partners.slot
     yield from (Variable(slot, (), (other,)) for other in partners.unequal if other in partners.coupled)
     yield from (Variable(slot, (), (other,)) for other in partners.others if related(slot, other))
@@ -182,7 +188,7 @@ def related(one: Slot, other: Slot) -> bool:
 
 
 def pictures(partners: Partners) -> Iterator[Variable]:
-    """Tie an image's tokens to its sides, or their square, or to the inverse square of the patch size."""
+    """Tie the number of an image's tokens to its side, the side's square, or the patch's inverse square."""
     slot = partners.slot
     dims = [other for other in partners.coupled if other.kind == "dimension" and other.value > 1 and other != slot]
     squares = [(other, 2) for other in partners.multiples(dims, 2)]
@@ -198,7 +204,7 @@ def pictures(partners: Partners) -> Iterator[Variable]:
 
 
 def parts(partners: Partners) -> Iterator[Variable]:
-    """Tie a total to the items of a list, which grow or shrink with it."""
+    """Tie the slot, as a total, to the items of a config list, which grow or shrink in proportion."""
     slot, fields = partners.slot, [other for other in partners.coupled if other.of_config]
     if slot.of_list or not slot.of_config:
         return
@@ -211,7 +217,7 @@ def parts(partners: Partners) -> Iterator[Variable]:
 
 
 def everything(partners: Partners) -> Iterator[Variable]:
-    """Tie the slot to all coupled slots that are multiples of it."""
+    """Tie the slot to all multiples of it that cannot be varied alone either."""
     multiples = tuple(other for other in partners.multiples(partners.others) if other in partners.coupled)
     if partners.slot.value > 1 and len(multiples) > 1:
         yield Variable(partners.slot, multiples)

@@ -17,9 +17,13 @@ State = dict[Slot, int]
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Slots varied together: ``lead``, and others at a fixed ``ratio`` to it or difference (``delta``).
+    """Slots (numbers of the config or inputs) that are varied together.
 
-    Slots in ``along`` are proportional to a power of the lead, and get no symbol of their own.
+    Attributes:
+        lead: The slot that determines the others.
+        ratio: Slots at a fixed ratio to the lead.
+        delta: Slots at a fixed difference from the lead.
+        along: Slots proportional to a power of the lead, with the power; formulas have no symbols for them.
     """
 
     lead: Slot
@@ -34,16 +38,20 @@ class Variable:
 
     @property
     def named(self) -> tuple[Slot, ...]:
-        """Slots that may get a symbol in formulas."""
+        """Slots for which formulas may have a symbol: all but those in ``along``."""
         return (self.lead, *self.ratio, *self.delta)
 
 
 @dataclass(slots=True)
 class Moves:
-    """Classification of slots: variables, ``inert`` slots that change nothing, and ``stuck`` ones.
+    """What was found about the slots (numbers of the config and inputs) of a module.
 
-    ``steps`` has, for each lead, a value that the module accepts and that changes its signature; ``filled`` are slots of
-    fields that were not given and have the class's defaults.
+    Attributes:
+        variables: Slots that can be varied, alone or together.
+        inert: Slots whose values change neither parameters nor contractions.
+        stuck: Slots that could not be varied.
+        steps: Lead of a variable -> a value that the module accepts and that changes parameters or contractions.
+        filled: Slots of fields that were not given and have the class's defaults.
     """
 
     variables: list[Variable] = field(default_factory=list)
@@ -54,7 +62,10 @@ class Moves:
 
 
 def moved(state: Mapping[Slot, int], variables: Sequence[tuple[Variable, int]]) -> State | None:
-    """``state`` with new values of some leads; None if a resulting number is not a positive integer."""
+    """State (slot -> value) with new values for the leads of ``variables`` and the slots tied to them.
+
+    None if a slot would not be a positive integer.
+    """
     factors: dict[Slot, Fraction] = {}
     shifts: dict[Slot, int] = {}
     for variable, value in variables:
@@ -75,9 +86,16 @@ def moved(state: Mapping[Slot, int], variables: Sequence[tuple[Variable, int]]) 
 
 
 def well_formed(variables: Sequence[Variable], random: Random, share: float, origin: State, most: int) -> State | None:
-    """Random state from :func:`draw` with no number over ``most`` times its given value; None on failure.
+    """Random state (slot -> value) in which no number is over ``most`` times its given value or 8.
 
-    Numbers that divide each other grow together, so later attempts change fewer variables.
+    Numbers that divide each other grow together, so later attempts change fewer variables. None if all attempts fail.
+
+    Args:
+        variables: The slots that may change.
+        random: The source of random numbers.
+        share: The probability that a variable changes.
+        origin: The state whose values the other variables have.
+        most: The largest factor.
     """
     for turn in range(TURNS):
         found = draw(variables, random, share if turn < TURNS // 2 else share / 3, origin)
@@ -87,7 +105,10 @@ def well_formed(variables: Sequence[Variable], random: Random, share: float, ori
 
 
 def draw(variables: Sequence[Variable], random: Random, share: float, origin: State) -> State | None:
-    """Random state in which about a ``share`` of the variables change; None if a number is not an integer."""
+    """Random state (slot -> value) in which each variable changes with probability ``share``.
+
+    Other variables are as in ``origin``. None if a slot would not be a positive integer.
+    """
     chosen = [variable for variable in variables if random.random() < share] or [random.choice(list(variables))]
     values: dict[Variable, int] = {}
     for variable in sorted(variables, key=lambda variable: variable.lead.value):
@@ -102,7 +123,10 @@ def draw(variables: Sequence[Variable], random: Random, share: float, origin: St
 
 
 def divisors(variable: Variable, values: Mapping[Variable, int]) -> list[int]:
-    """Numbers that must divide a lead: new values of the smaller numbers that divide its given value."""
+    """Numbers that must divide the new value of a variable's lead.
+
+    These are the new ``values`` of the variables whose given value divides that of the lead.
+    """
     lead = variable.lead
     smaller = [other for other in values if 1 < other.lead.value < lead.value and lead.value % other.lead.value == 0]
     return [
@@ -113,7 +137,7 @@ def divisors(variable: Variable, values: Mapping[Variable, int]) -> list[int]:
 
 
 def drawn(variable: Variable, random: Random, step: int, divided: bool) -> int:
-    """Random value of a lead; a multiple of ``step`` if smaller numbers divide it (``divided``)."""
+    """Random value of a variable's lead; if it is ``divided`` by other numbers, a multiple of ``step``."""
     base = variable.lead.value
     even = base % 2 == 0
     if variable.along or any(slot.value % base for slot in variable.ratio):
@@ -129,7 +153,7 @@ def drawn(variable: Variable, random: Random, step: int, divided: bool) -> int:
 
 
 def whole_values(variable: Variable) -> list[int]:
-    """Simple multiples and fractions of a lead for which all tied slots stay integers."""
+    """Twice, three times, half and a third of a lead's given value, if all slots tied to it stay integers."""
     base = variable.lead.value
     parts = [base // part for part in (2, 3) if base % part == 0 and base > part]
     return [value for value in (base * 2, base * 3, *parts) if moved({}, [(variable, value)])]

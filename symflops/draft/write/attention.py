@@ -17,7 +17,14 @@ SIDES = ("query", "key", "value")
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """One attention: the products ``scores`` and ``mix``, the scores' biases, and the joins that add them."""
+    """The steps of one attention.
+
+    Attributes:
+        scores: The product of queries and keys.
+        mix: The product of weights and values.
+        bias: What is added to the scores.
+        joins: The ids of the steps between the products, which add the biases.
+    """
 
     scores: Step
     mix: Step
@@ -26,12 +33,15 @@ class Attention:
 
     @property
     def inner(self) -> tuple[int, ...]:
-        """Ids of the steps that the attention operator absorbs, besides the mix."""
+        """Ids of the steps that the attention operator replaces, besides the product with values."""
         return (self.scores.id, *self.joins)
 
 
 def attentions_in(entries: Sequence[Any], readers: Mapping[int, list[int]]) -> dict[int, Attention]:
-    """Attentions among entries, by the id of their mix; ``readers`` are the steps that read each value."""
+    """Id of the product with values -> attention, for all attentions among steps.
+
+    ``readers`` has the ids of the steps that read each value.
+    """
     steps = {one.id: one for one in entries if isinstance(one, Step)}
     products = [step for step in steps.values() if is_product(step) and not step.quiet]
     return {step.id: one for step in products if (one := attention_of(step, steps, readers)) is not None}
@@ -43,7 +53,11 @@ def is_product(step: Step) -> bool:
 
 
 def attention_of(mix: Step, steps: Mapping[int, Step], readers: Mapping[int, list[int]]) -> Attention | None:
-    """Attention with last product ``mix``; None unless its first operand is a product that only it reads."""
+    """Attention whose product with values is ``mix``; None if the step is no such product.
+
+    Its first operand must be a product of two values that nothing else reads. ``steps`` are all steps by id, ``readers`` the
+    ids of the steps that read each value.
+    """
     bias: list[Ref] = []
     joins: list[int] = []
     ref, reader = mix.operands[0], mix.id
@@ -68,7 +82,7 @@ def step_at(ref: Ref, kind: str, steps: Mapping[int, Step]) -> Step | None:
 
 
 def leads_to_scores(ref: Ref, steps: Mapping[int, Step]) -> bool:
-    """Whether ``ref`` is a product of two values, possibly behind joins."""
+    """Whether ``ref`` is a product of two values, or a sum or similar step (join) of one and others."""
     while (join := step_at(ref, "join", steps)) is not None:
         inner = [one for one in join.operands if step_at(one, "matmul", steps)]
         if len(inner) != 1:
@@ -78,7 +92,7 @@ def leads_to_scores(ref: Ref, steps: Mapping[int, Step]) -> bool:
 
 
 def write_attention(one: Attention, scope: Scope, values: Values) -> bool:
-    """Write an attention entry; False if heads or lengths do not fit the operator."""
+    """Write an attention entry; returns False if heads or lengths do not fit the operator."""
     dims, path = values.dims, one.scores.path
     batch, queries, wide, keys = dims.slice(one.scores, 0, 4)
     deep = dims.of(one.mix, 3)
@@ -105,7 +119,7 @@ def write_attention(one: Attention, scope: Scope, values: Values) -> bool:
 
 
 def in_heads(read: Sequence[Val], sides: Sequence[tuple[Vector, ...]], scope: Scope, values: Values) -> list[Val]:
-    """Queries, keys and values reshaped to the given (rows, heads, head size)."""
+    """Queries, keys and values, each reshaped to the rows, heads and head size in ``sides``."""
     times = values.dims.times
     pairs = list(zip(read, sides, strict=True))
     found = [values.fitted(one, rows, times(heads, size), scope, False) for one, (rows, heads, size) in pairs]
@@ -124,7 +138,14 @@ def whole_heads(value: Val, heads: Vector, size: Vector, scope: Scope, values: V
 
 
 def groups_of(sides: Sequence[tuple[Val, Vector]], keys: Vector, heads: Vector, dims: Dimensions) -> Vector:
-    """Number of key-value heads, from the elements of keys and values; ``heads`` if it is not grouped."""
+    """Number of key-value heads, from the numbers of elements; ``heads`` if that is no grouping.
+
+    Args:
+        sides: Keys and values, each with its head size.
+        keys: The number of keys.
+        heads: The number of query heads.
+        dims: Finds formulas of dimensions.
+    """
     found = [quotient(dims.times(value.rows, value.width), dims.times(keys, size)) for value, size in sides]
     groups = found[0]
     if groups is None or groups != found[1] or any(not a or h % a for a, h in zip(groups, heads, strict=True)):

@@ -18,7 +18,9 @@ from symflops.draft.write.values import Values
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """Sizes and options of a convolution as vectors, listed by axis; one of two values has no options.
+    """Sizes and options of a convolution: lists by axis, of vectors with the values in all samples.
+
+    A convolution of two values, without a kernel parameter, has empty lists of options.
 
     Attributes:
         items: Batch items of its input.
@@ -49,7 +51,7 @@ class Convolution:
 
     @property
     def keeps_axes(self) -> bool:
-        """Whether lengths are unchanged, with stride 1 and options that are constant over the samples."""
+        """Whether the result's lengths are the input's, with stride 1 and the same options in all samples."""
         fixed = all(len(set(vector)) == 1 for vector in (*self.kernel, *self.padding, *self.dilation))
         return fixed and all(constant(vector, 1) for vector in self.stride) and self.after == self.before
 
@@ -65,7 +67,10 @@ def convolution_of(step: Step, dims: Dimensions) -> Convolution:
 
 
 def find_axes(entries: Sequence[Any], values: Values, grids: bool) -> None:
-    """Fit the axes of all convolutions; with ``grids``, record which numbers of rows have which axes."""
+    """Fit formulas of the axes of all convolutions.
+
+    With ``grids``, store which axes values with as many rows as a convolution have.
+    """
     streams = values.streams
     for step in steps_in(entries):
         if step.kind != "conv":
@@ -120,7 +125,7 @@ def read_axes(step: Step, conv: Convolution, scope: Scope, values: Values) -> Va
 
 
 def has_axes(value: Val, axes: dict[str, str], tag: Any, values: Values) -> bool:
-    """Whether a value has these axes; declares them for an input without axes."""
+    """Whether a value is in the stream ``tag`` with these axes; an input without axes takes them."""
     for name, known in values.inputs.items():
         if known.name == value.name and name not in values.streams.of_inputs:
             values.streams.of_inputs[name] = axes
@@ -130,7 +135,7 @@ def has_axes(value: Val, axes: dict[str, str], tag: Any, values: Values) -> bool
 
 
 def write_result(step: Step, conv: Convolution, like: Val, key: str, fields: Fields, scope: Scope, values: Values) -> None:
-    """Append a convolution's entry, and a view if its axes differ in form from the usual ones of its rows."""
+    """Append a convolution's entry, and a ``select`` if its axes are written otherwise elsewhere."""
     streams = values.streams
     rows, _ = values.dims.rows(values.dims.times(conv.items, *conv.after))
     tag = grid_tag(conv.items, conv.after)

@@ -19,7 +19,7 @@ def words_of(texts: Iterable[str]) -> set[str]:
 
 
 def declared(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Stream and input tables: every input that an entry reads or that has a length of its own."""
+    """Stream name -> axes, and input name -> fields, of inputs that are read or have an own length."""
     streams: dict[str, Any] = {}
     inputs: dict[str, Any] = {}
     by_axes: dict[str, str] = {}
@@ -44,7 +44,7 @@ def declared(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def input_fields(name: str, stream: str, values: Values) -> dict[str, Any]:
-    """Fields of an input: stream, width if it has one, layout if it is known."""
+    """Fields of an input's declaration: stream, width if it has one, layout if it is known."""
     value = values.inputs.get(name)
     width = {"width": values.dims.text(value.width, name)} if value is not None and value.width else {}
     layout = layout_of(name, values.dims.family, values.dims.names, width.get("width", ""))
@@ -52,7 +52,7 @@ def input_fields(name: str, stream: str, values: Values) -> dict[str, Any]:
 
 
 def axes_of(name: str, value: Val, values: Values) -> dict[str, str]:
-    """Axes of an input: those of the convolution that reads it, else the lengths whose product is rows."""
+    """Axes of an input: those of a convolution with its rows, else the lengths whose product is its rows."""
     streams, dims = values.streams, values.dims
     if name in streams.of_inputs:
         return streams.of_inputs[name]
@@ -66,7 +66,7 @@ def axes_of(name: str, value: Val, values: Values) -> dict[str, str]:
 
 
 def stream_name(name: str, taken: Mapping[str, Any], dtype: str, axes: Mapping[str, str]) -> str:
-    """Free name for an input's stream: the usual one, else the input's own name."""
+    """Name for the stream of an input, not among ``taken``: the usual one, else the input's own name."""
     found = usual_name(name, dtype) if axes else "sample"
     if found in taken:
         found = name
@@ -87,7 +87,7 @@ def usual_name(name: str, dtype: str) -> str:
 
 
 def layout_of(name: str, family: Family, names: Names, width: str) -> str:
-    """Layout of an input: one word (``b``, length, size, number) per dimension; empty if one has none."""
+    """Layout of an input: ``b``, length, size or number of each dimension; empty if one has none of these."""
     words: list[str] = []
     shapes = [sample.plan.inputs.get(name, ()) for sample in family.samples]
     for place, sizes in enumerate(zip(*shapes, strict=False)):

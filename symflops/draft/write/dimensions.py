@@ -18,13 +18,18 @@ def constant(vector: Vector, value: int) -> bool:
 
 
 def quotient(total: Vector, parts: Vector) -> Vector | None:
-    """``total // parts`` by sample; None if any sample leaves a remainder."""
+    """``total / parts`` in each sample; None if a sample leaves a remainder."""
     divides = all(part and size % part == 0 for size, part in zip(total, parts, strict=True))
     return tuple(size // part for size, part in zip(total, parts, strict=True)) if divides else None
 
 
 class Dimensions:
-    """Formulas of dimensions, and the list of dimensions without one."""
+    """Reads the dimensions of steps as vectors (their values in all samples), and finds formulas for them.
+
+    Attributes:
+        one: The vector of a dimension that is 1.
+        unsolved: The dimensions without a formula so far.
+    """
 
     def __init__(self, family: Family, names: Names, fitter: Fitter) -> None:
         self.family, self.names, self.fitter = family, names, fitter
@@ -32,35 +37,38 @@ class Dimensions:
         self.unsolved: list[Unsolved] = []
 
     def of(self, step: Step, place: int) -> Vector:
-        """Vector of one number of a step over all samples."""
+        """Value of the number ``place`` of a step, in each sample."""
         return self.family.numbers(step, lambda one: one.numbers[place])
 
     def slice(self, step: Step, start: int, count: int) -> list[Vector]:
-        """Vectors of ``count`` consecutive numbers of a step."""
+        """Values of ``count`` numbers of a step from ``start`` on: for each number, its value in each sample."""
         return [self.of(step, start + place) for place in range(count)]
 
     def result(self, step: Step) -> list[Vector]:
-        """Result shape of a step: the last shape among its numbers (before a convolution's options)."""
+        """Shape of a step's result, with the values of each dimension in all samples."""
         ranks = next((word for word in reversed(step.words) if isinstance(word, tuple)), (0,))
         options = 4 * step.words[1] + 1 if step.kind == "conv" and step.parameters else 0
         return self.slice(step, len(step.numbers) - options - ranks[-1], ranks[-1])
 
     def turns(self, step: Step) -> Vector:
-        """Vector of the number of times that a step runs."""
+        """How many times a step runs, in each sample."""
         return self.family.numbers(step, lambda one: one.times)
 
     def times(self, *vectors: Vector) -> Vector:
-        """Product of vectors, registered so that the fitter can compose it from the factors' formulas."""
+        """Product of vectors, sample by sample; the fitter may use the formulas of the factors for it."""
         found = product(vectors) if vectors else self.one
         self.fitter.factors.setdefault(found, vectors)
         return found
 
     def formula(self, vector: Vector) -> Formula | None:
-        """Formula of a dimension; None if none fits."""
+        """Formula of a dimension, given by its values in all samples; None if none fits."""
         return self.fitter.formula(vector)
 
     def text(self, vector: Vector, place: str) -> str:
-        """Formula as text; without one, the first sample's value, recorded as unsolved at ``place``."""
+        """Formula of a dimension as text; without one, its value in the first sample.
+
+        A dimension without a formula is added to ``unsolved`` with its ``place`` in the graph.
+        """
         found = self.formula(vector)
         if found is not None:
             return found.text
@@ -73,7 +81,11 @@ class Dimensions:
         return f"[{', '.join(self.text(vector, place) for vector in vectors)}]"
 
     def rows(self, total: Vector) -> tuple[Vector, bool]:
-        """(Rows per item, False) for ``total`` rows of a batch; (total, True) if they exist once per batch."""
+        """Rows of a value that has ``total`` rows in a batch, and whether they exist once per batch.
+
+        Returns:
+            (Rows per item, False), or (``total``, True) if these have no formula per item.
+        """
         batch = self.names.batch
         per_item = quotient(total, batch)
         if per_item is None:
@@ -87,7 +99,7 @@ class Dimensions:
         return total, True
 
     def has_length(self, vector: Vector) -> bool:
-        """Whether a dimension depends on lengths, which a width must not."""
+        """Whether the formula of a dimension has a length, as a width must not."""
         found = self.formula(vector)
         return found is not None and bool(set(words(" ".join(found.atoms))) & set(self.names.lengths))
 
@@ -96,5 +108,5 @@ class Dimensions:
         return not self.has_length(vector) and self.formula(vector) is not None
 
     def shaped(self, rows: Vector, width: Vector) -> tuple[Vector, Vector]:
-        """Rows and width such that the width has no lengths: otherwise all elements become rows of width 1."""
+        """(Rows, width) as given; if the width depends on a length, all elements become rows of width 1."""
         return (self.times(rows, width), self.one) if self.has_length(width) else (rows, width)

@@ -28,14 +28,14 @@ class Document:
     Attributes:
         title: The name of the class.
         reference: The class as a spec refers to it; empty if it is not in a known library.
-        sizes: Letter -> fields.
-        derived: Letter -> expression.
+        sizes: Letter of a size -> fields of its declaration, such as ``key`` and ``default``.
+        derived: Letter -> expression, for sizes that are not fields of the config.
         streams: Name -> axes.
-        inputs: Name -> fields.
+        inputs: Name -> fields of its declaration, such as ``stream`` and ``width``.
         entries: Pairs of a path and fields; expressions are texts.
         outputs: Names of the output values.
         unsolved: Dimensions without a formula.
-        lengths: Axis -> dimension of an input.
+        lengths: Letter of a length -> path of the input dimension that it is.
     """
 
     title: str
@@ -97,7 +97,10 @@ def document(
 
 
 def sizes_of(present: set[str], family: Family, names: Names, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Size table of a document: used letters only, each after the letters that its default reads."""
+    """Letter -> fields of its declaration, each after the letters that its default reads.
+
+    ``present`` are the letters that the document uses.
+    """
     sizes: dict[str, Any] = {}
     for letter, key in names.sizes.items():
         if letter in present:
@@ -113,7 +116,7 @@ def sizes_of(present: set[str], family: Family, names: Names, defaults: Mapping[
 
 
 def default_of(key: Sequence[Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Default field of a size: the class's integer or list of integers; omitted if null."""
+    """``default`` field of the size at ``key``: an integer or a list of them; empty if it has none."""
     default = value_at(defaults, key)
     if isinstance(default, (list, tuple)) and all(isinstance(item, int) for item in default):
         return {"default": f"[{', '.join(map(str, default))}]"}

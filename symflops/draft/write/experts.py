@@ -20,7 +20,14 @@ WEIGHTS = ["gate_up_proj", "down_proj"]  # as the block names them
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """Experts: their two products, the router's value, and the join that weights the result with it."""
+    """The steps of a set of experts.
+
+    Attributes:
+        first: The product before the activation.
+        second: The product after it.
+        router: The value of the router.
+        join: The step that multiplies the result by the router's value.
+    """
 
     first: Step
     second: Step
@@ -29,7 +36,7 @@ class Experts:
 
     @property
     def inner(self) -> tuple[int, ...]:
-        """Ids of the steps that the experts entry absorbs, besides the join."""
+        """Ids of the steps that the experts entry replaces, besides the one that weights the result."""
         return (self.first.id, self.second.id)
 
     @property
@@ -67,7 +74,10 @@ class Sizes:
 
 
 def experts_in(entries: Sequence[Any], readers: Mapping[int, list[int]], shapes: Any) -> dict[int, Experts]:
-    """Experts among entries, by the id of their join; ``shapes`` has the shape of each parameter."""
+    """Id of the step that weights the result -> experts, for all experts among steps.
+
+    ``readers`` has the ids of the steps that read each value, ``shapes`` the shape of each parameter.
+    """
     steps = {one.id: one for one in entries if isinstance(one, Step)}
     found = {}
     for join in steps.values():
@@ -80,7 +90,10 @@ def experts_in(entries: Sequence[Any], readers: Mapping[int, list[int]], shapes:
 
 
 def experts_of(join: Step, ref: Ref, router: Ref, steps: Mapping[int, Step], shapes: Any) -> Experts | None:
-    """Experts whose result ``ref`` a join weights; None unless two stacked products of a module yield it."""
+    """Experts whose result ``ref`` step ``join`` weights by the value ``router``; None if they are none.
+
+    The result must come from two products of one module, each with one matrix per expert.
+    """
     second = stacked(ref, steps, shapes)
     first = stacked(second.operands[0], steps, shapes) if second else None
     if not first or not second or not all(one.kind in ("step", "carried") for one in (router, first.operands[0])):
@@ -98,7 +111,7 @@ def stacked(ref: Ref, steps: Mapping[int, Step], shapes: Any) -> Step | None:
 
 
 def write_experts(one: Experts, alone: bool, blocks: Collection[str], scope: Scope, values: Values) -> bool:
-    """Write experts as a library block or as an ``experts`` entry; False if they do not fit either.
+    """Write experts as a library block or an ``experts`` entry; returns False if they fit neither.
 
     ``alone`` says that nothing else reads the router's value; ``blocks`` are the names of the library's blocks.
     """
@@ -125,7 +138,7 @@ def write_experts(one: Experts, alone: bool, blocks: Collection[str], scope: Sco
 
 
 def sizes_of(one: Experts, value: Val, router: Val, values: Values) -> Sizes | None:
-    """Sizes of experts that read ``value``; None if products or router do not fit."""
+    """Sizes of experts that read ``value`` and are weighted by ``router``; None if shapes do not fit."""
     dims = values.dims
     (inner, hidden, total), (narrow, outer, end) = (sides_of(step, dims) for step in (one.first, one.second))
     (total, _), (end, _) = dims.rows(total), dims.rows(end)
@@ -142,12 +155,15 @@ def sizes_of(one: Experts, value: Val, router: Val, values: Values) -> Sizes | N
 
 
 def is_flipped(stored: Sequence[Vector], outer: Vector, inner: Vector) -> bool | None:
-    """Whether matrices are stored as (in, out) rather than (out, in); None for any other shape."""
+    """True if the shape ``stored`` is (``inner``, ``outer``), False if the reverse, None if it is neither."""
     return False if [*stored] == [outer, inner] else True if [*stored] == [inner, outer] else None
 
 
 def router_field(owner: str, router: Val, value: Val, scope: Scope, values: Values) -> Fields | None:
-    """Field that names the router in a block call; None if the last entry is not the router's linear."""
+    """``router`` field of a block call, empty if the usual name is right.
+
+    None if the last entry is not the router's linear, beside the module ``owner`` of the experts.
+    """
     above = values.paths.relative(owner.rpartition(".")[0], scope)
     key, fields = scope.entries[-1] if scope.entries else ("", {})
     expected = {"op": "linear", "from": value.name, "width": fields.get("width"), "bias": "false", "to": router.name}

@@ -51,7 +51,7 @@ class Style:
 
 
 def write_graph(values: Values, style: Style) -> tuple[list[Any], list[str]]:
-    """Graph entries of a plan, and the names of its outputs."""
+    """Entries of the draft's graph, and the names of its outputs."""
     plan, scope = values.plan, Scope("")
     find_axes(plan.entries, values, style.grids)
     find_heads(values)
@@ -68,7 +68,7 @@ def write_graph(values: Values, style: Style) -> tuple[list[Any], list[str]]:
 
 
 def find_heads(values: Values) -> None:
-    """Give each head size that is a quotient a letter, so that widths become multiples of the letter."""
+    """Add a letter to ``derived`` for each head size that is a quotient, so that widths are its multiples."""
     dims, fitter = values.dims, values.dims.fitter
     for step in steps_in(values.plan.entries):
         for vector in dims.slice(step, 2, 2) if step.kind == "matmul" else ():
@@ -82,13 +82,13 @@ def find_heads(values: Values) -> None:
 
 
 class GraphWriter:
-    """Dispatches the entries of a plan to the writers of their kinds."""
+    """Writes the steps, loops and branches of a plan, each by the function for its kind."""
 
     def __init__(self, values: Values, style: Style) -> None:
         self.values, self.style = values, style
 
     def write(self, entries: Sequence[Any], scope: Scope, later: Sequence[Ref]) -> None:
-        """Write entries in order; ``later`` are the references read after them."""
+        """Write steps, loops and branches in order; ``later`` are the references that are read after them."""
         readers = readers_of(entries, later)
         fused = self.fused(entries, readers)
         waiting: dict[int, list[Step]] = {}
@@ -108,13 +108,13 @@ class GraphWriter:
                         WRITERS[step.kind](step, scope, self.values)
 
     def fused(self, entries: Sequence[Any], readers: dict[int, list[int]]) -> dict[int, Attention | Experts]:
-        """Attentions and experts among entries, by the id of their last step."""
+        """Id of the last step -> attention or experts, for all among steps; empty if the style has no such."""
         if not self.style.attention:
             return {}
         return {**attentions_in(entries, readers), **experts_in(entries, readers, self.values.plan.parameters)}
 
     def write_fused(self, one: Attention | Experts | None, readers: dict[int, list[int]], scope: Scope) -> bool:
-        """Write an attention or experts as one operator; False if it does not fit."""
+        """Write an attention or experts as one operator; returns False if they do not fit, or there are none."""
         match one:
             case Attention():
                 return write_attention(one, scope, self.values)

@@ -13,7 +13,7 @@ from symflops.draft.write.values import Values
 
 
 def write_join(step: Step, scope: Scope, values: Values) -> None:
-    """Write a join as ``concat``, ``add``, ``mul`` or ``map``."""
+    """Write a join, a step that combines values without a contraction, as ``concat`` or elementwise."""
     dims = values.dims
     shape = dims.result(step)
     read = read_operands(step, shape, scope, values)
@@ -32,7 +32,17 @@ def write_join(step: Step, scope: Scope, values: Values) -> None:
 
 
 def arranged(read: Sequence[Val], elements: Vector, once: bool, dims: Dimensions) -> tuple[list[Val], bool]:
-    """Operands sorted so that those of the result's size come first, and whether there are any."""
+    """Operands of a step, those with as many elements as its result first, and whether there are such.
+
+    Args:
+        read: The operands.
+        elements: The elements of the result, per item of the batch.
+        once: Whether the result exists once per batch, and ``elements`` are per batch.
+        dims: Finds formulas of dimensions.
+
+    Returns:
+        All operands in the new order, and False if none has as many elements.
+    """
     whole = [value for value in read if value.once == once and dims.times(value.rows, value.width) == elements]
     first = [*whole, *(value for value in read if value.once == once), *read][0]
     rest = [value for value in (*whole, *(one for one in read if one not in whole)) if value is not first]
@@ -40,14 +50,17 @@ def arranged(read: Sequence[Val], elements: Vector, once: bool, dims: Dimensions
 
 
 def read_operands(step: Step, shape: Sequence[Vector], scope: Scope, values: Values) -> list[Val]:
-    """Operands without duplicates; inputs take the shape of the result."""
+    """Operands of a step, without duplicates; inputs of the module take ``shape``, that of the result."""
     found = values.read_all(step.operands, scope)
     found += [values.in_shape(ref, shape, scope) for ref in step.operands if ref.kind == "input"]
     return list({value.name: value for value in found}.values())
 
 
 def shape_for(read: Sequence[Val], elements: Vector, shape: Sequence[Vector], dims: Dimensions) -> tuple[Vector, Vector]:
-    """Rows and width for ``elements``: the first width (of operands, then result) with a formula for rows."""
+    """Rows and width of a value with this number of elements.
+
+    The width is the first of the operands' and the last dimension of ``shape`` for which the rows have a formula.
+    """
     widths = [value.width for value in read if not value.once and quotient(elements, value.width) is not None]
     rows_of = {
         width: tuple(e // w if w else 1 for e, w in zip(elements, width, strict=True))
@@ -67,7 +80,16 @@ def operator(step: Step, read: Sequence[Val]) -> str:
 
 
 def write_concat(step: Step, read: Sequence[Val], elements: Vector, once: bool, scope: Scope, values: Values) -> bool:
-    """Write a concatenation along tokens or along the width; False if the shapes fit neither."""
+    """Write a concatenation along tokens or along the width; returns False if the shapes fit neither.
+
+    Args:
+        step: The step.
+        read: Its operands.
+        elements: The elements of the result, per item of the batch.
+        once: Whether the result exists once per batch, and ``elements`` are per batch.
+        scope: The list of entries to append to.
+        values: The values of the draft.
+    """
     if any(value.once != once or not value.width for value in read):
         return False
     first, times = read[0], values.dims.times

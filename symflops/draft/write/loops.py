@@ -21,7 +21,10 @@ WriteEntries = Callable[[Sequence[Any], Scope, Sequence[Ref]], None]  # entries,
 
 
 def write_loop(loop: Loop, scope: Scope, later: Sequence[Ref], values: Values, write_entries: WriteEntries) -> None:
-    """Write a loop; carried values keep their names before, in and after it. ``later`` is read after it."""
+    """Write a loop; a loop-carried value has one name before, in and after it.
+
+    ``later`` are the references that are read after the loop.
+    """
     dims, paths = values.dims, values.paths
     carried: dict[int, Val] = {}
     for init, last in loop.carried:
@@ -56,7 +59,16 @@ def body_of(loop: Loop, count: str, scope: Scope, values: Values) -> Scope:
 
 
 def initial_value(loop: Loop, init: Ref, last: int, scope: Scope, later: Sequence[Ref], values: Values) -> Val:
-    """Initial value of a loop-carried value, under a name that every item may rebind."""
+    """Initial value of a loop-carried value, under a name that every item may rebind.
+
+    Args:
+        loop: The loop.
+        init: What the first item reads.
+        last: The id of the step or choice that computes the value for the next item.
+        scope: The list of entries that has the loop.
+        later: The references that are read after the loop.
+        values: The values of the draft.
+    """
     dims = values.dims
     shape = final_shape(loop, last, values)
     value = values.source(init, shape, scope)
@@ -69,7 +81,10 @@ def initial_value(loop: Loop, init: Ref, last: int, scope: Scope, later: Sequenc
 
 
 def final_shape(loop: Loop, last: int, values: Values) -> list[Vector]:
-    """Shape of a loop-carried value; for a choice, the shape in any case."""
+    """Shape of the loop-carried value that step ``last`` computes.
+
+    For a choice (a value with one source per case of a branch), it is the shape of the first source that is a step.
+    """
     chosen = {choice.id: choice for entry in loop.body if isinstance(entry, Branch) for choice in entry.choices}
     while last in chosen:
         last = next(ref.id for ref in chosen[last].sources if ref.kind == "step")
@@ -77,7 +92,7 @@ def final_shape(loop: Loop, last: int, values: Values) -> list[Vector]:
 
 
 def in_usual_stream(value: Val, scope: Scope, values: Values) -> Val:
-    """Value moved to the usual stream for its number of rows."""
+    """Value in the stream of values with as many rows; itself if it is in this stream."""
     tag = values.streams.tag(value.rows, False)
     if value.once or value.tag == tag:
         return value
@@ -85,7 +100,7 @@ def in_usual_stream(value: Val, scope: Scope, values: Values) -> Val:
 
 
 def hand_on(last: int, value: Val, body: Scope, values: Values) -> None:
-    """Assign an item's result to the carried value's name, in its shape, for the next item."""
+    """Copy the result of step ``last`` to the name and shape of the loop-carried ``value``."""
     made = values.made[last]
     if (made.rows, made.width, made.once) != (value.rows, value.width, value.once):
         made = values.fitted(made, value.rows, value.width, body, value.once)
@@ -94,7 +109,7 @@ def hand_on(last: int, value: Val, body: Scope, values: Values) -> None:
 
 
 def keep_last(loop: Loop, body: Scope, later: Sequence[Ref], scope: Scope, values: Values) -> None:
-    """Export values of the last item that are read after the loop but are not carried."""
+    """Copy values of the last item that ``later`` reads, but that are not loop-carried, to names outside."""
     made = values_in(loop.body) - {last for _, last in loop.carried}
     for ref in dict.fromkeys(later):
         if ref.kind == "step" and ref.id in made and ref.id in values.made:
@@ -107,7 +122,10 @@ def keep_last(loop: Loop, body: Scope, later: Sequence[Ref], scope: Scope, value
 def write_branch(
     branch: Branch, loop: Loop, scope: Scope, later: Sequence[Ref], values: Values, write_entries: WriteEntries
 ) -> None:
-    """Write a branch as one conditional group per case that has entries or results."""
+    """Write a branch as one conditional group per case, except for cases without steps and results.
+
+    ``later`` are the references that are read after the branch.
+    """
     own = [{step.id for step in steps_in(case)} for case in branch.cases]
     defaults = {choice.id: default_of(choice, own, scope, values) for choice in branch.choices}
     for case, entries in enumerate(branch.cases):
@@ -128,7 +146,10 @@ def write_branch(
 
 
 def default_of(choice: Choice, own: Sequence[set[int]], scope: Scope, values: Values) -> Ref | None:
-    """Default of a choice: a value from before the branch, copied to the choice's name; None if missing."""
+    """Source of a choice (a value with one source per case) that is from before the branch, or None.
+
+    It is copied to the name of the choice. ``own`` has the ids of the steps of each case.
+    """
     found = next((ref for case, ref in enumerate(choice.sources) if ref.id not in own[case]), None)
     value = None if found is None else values.read(found, scope)
     if value is None:
@@ -138,7 +159,7 @@ def default_of(choice: Choice, own: Sequence[set[int]], scope: Scope, values: Va
 
 
 def scope_of_item(loop: Loop, item: int, scope: Scope) -> Scope:
-    """Scope for entries whose paths belong to one item of a loop."""
+    """Scope (list of entries) for the steps of a branch, whose paths are those of item ``item`` of a loop."""
     inner = Scope(f"{loop.prefix}.{item}", scope, loop, scope.index, scope.count)
     if scope.indexed:
         ending = f".{loop.start}"
@@ -148,7 +169,10 @@ def scope_of_item(loop: Loop, item: int, scope: Scope) -> Scope:
 
 
 def case_condition(branch: Branch, case: int, loop: Loop, scope: Scope, values: Values) -> str:
-    """Condition that selects a case's items; without one, the first sample's items, recorded as unsolved."""
+    """Condition on the loop's index that selects the items of a case of a branch.
+
+    If none is found, it lists the items of the first sample; except for the last case, this counts as unsolved.
+    """
     dims, family = values.dims, values.dims.family
     starts = family.numbers(loop, lambda one: one.start)
     rows = Rows(starts, [[one == case for one in part.chosen] for part in family.parts[family.place[id(branch)]]])

@@ -38,7 +38,7 @@ def identifier(name: str, other: str = "_") -> str:
 
 
 class Paths:
-    """Converts paths for entries, and tracks the paths and parameters already used."""
+    """Writes paths of modules as paths of entries, and knows which paths and parameters are in use."""
 
     def __init__(self, dims: Dimensions) -> None:
         self.dims = dims
@@ -46,7 +46,10 @@ class Paths:
         self.used: set[str] = set()
 
     def relative(self, path: str, scope: Scope) -> str:
-        """Path relative to a scope; absolute if outside, with the index if the loop runs several lists."""
+        """Path relative to the module of a scope; a path outside of the module starts with ``/``.
+
+        If the loop of the scope runs items of several lists, the path has the index of the loop.
+        """
         for item, template in scope.indexed.items():
             if path == item or path.startswith(f"{item}."):
                 return template + path[len(item) :]
@@ -59,7 +62,7 @@ class Paths:
         return ".".join(found) if within or not scope.prefix else f"/{'.'.join(found)}"
 
     def index(self, words: list[str], place: int) -> str:
-        """Word of a path; an index that differs between samples becomes a formula."""
+        """Word ``place`` of a path; an index of a module list that differs between samples becomes a formula."""
         item = ".".join(words[: place + 1])
         moving = words[place].isdigit() and item in self.moving
         return f"{{{self.dims.text(self.moving[item], item)}}}" if moving else words[place]
@@ -94,12 +97,12 @@ class Paths:
         return found
 
     def is_tied(self, name: str, key: str, scope: Scope) -> bool:
-        """Whether a parameter is also the weight of the module at ``key``."""
+        """Whether parameter ``name`` is shared with the module at ``key``, as its weight."""
         also = [other for other, first in self.dims.family.samples[0].plan.tied.items() if first == name]
         return any(self.relative(other, scope) == f"{key}.weight" for other in also)
 
     def use(self, key: str, fields: Fields, scope: Scope, names: tuple[str, ...]) -> None:
-        """Record an entry's path and parameters; marks the entry as shared if they are already used."""
+        """Store the path and the parameters ``names`` of an entry as used; if one already was, set ``shared``."""
         path = f"{scope.prefix}.{key}"
         if key != "_" and not self.used.isdisjoint((path, *names)):
             fields["shared"] = "true"

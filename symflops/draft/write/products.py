@@ -37,14 +37,17 @@ def write_linear(step: Step, scope: Scope, values: Values) -> None:
 
 
 def sides_of(step: Step, dims: Dimensions) -> tuple[Vector, Vector, Vector]:
-    """Input width, output width, and total rows per batch of a product with a parameter."""
+    """(Input width, output width, rows in the whole batch) of a product with a parameter."""
     batch, rows, inner, columns = dims.slice(step, 0, 4)
     outer, per_batch = (rows, columns) if step.words[0] == "flipped" else (columns, rows)
     return inner, outer, dims.times(batch, per_batch, dims.turns(step))
 
 
 def rows_read(ref: Ref, total: Vector, scope: Scope, values: Values) -> tuple[Vector, bool]:
-    """Rows of a linear's operand, and whether they exist once per batch."""
+    """Rows of the operand of a linear, per item or per batch, and whether they exist once per batch.
+
+    ``total`` is their number in the whole batch.
+    """
     rows, once = values.dims.rows(total)
     known = values.read(ref, scope) if ref.kind in ("step", "carried") else None
     if known is not None and known.once and not once and values.dims.formula(total) is not None and known.rows == total:
@@ -53,7 +56,7 @@ def rows_read(ref: Ref, total: Vector, scope: Scope, values: Values) -> tuple[Ve
 
 
 def stored(weight: str, outer: Vector, inner: Vector, dims: Dimensions) -> Fields:
-    """Fields that describe a weight's storage if it is not (out, in)."""
+    """Fields for the shape in which a weight is stored, if that is not (``outer``, ``inner``)."""
     shape = dims.family.shape(weight)
     if shape == (outer, inner):
         return {}
@@ -65,7 +68,7 @@ def stored(weight: str, outer: Vector, inner: Vector, dims: Dimensions) -> Field
 
 
 def write_sum(step: Step, made: Val, others: Sequence[Val], scope: Scope, values: Values) -> None:
-    """Append a ``map`` that adds ``others`` to a result; nothing if there are none."""
+    """Append a ``map`` that adds ``others`` to ``made``, the result of a step; nothing if there are none."""
     if others:
         fields = {"op": "map", "from": [made.name, *(one.name for one in others)]}
         values.made[step.id] = values.derived(made, fields, scope)
@@ -91,7 +94,16 @@ def write_product(step: Step, scope: Scope, values: Values) -> None:
 
 
 def read_sides(step: Step, batch: Vector, once: bool, sizes: list[Vector], scope: Scope, values: Values) -> list[Val]:
-    """Both operands; at least one exists per item if the product does."""
+    """Both operands of a product; if the product exists per item, so does at least one of them.
+
+    Args:
+        step: The product.
+        batch: Its batch size: per item of the model's batch, or in all if ``once``.
+        once: Whether the product exists once per batch of the model.
+        sizes: Its index sizes: batch, rows, inner, columns.
+        scope: The list of entries to append to.
+        values: The values of the draft.
+    """
     dims = values.dims
     read = []
     for ref in step.operands[:2]:
@@ -103,7 +115,7 @@ def read_sides(step: Step, batch: Vector, once: bool, sizes: list[Vector], scope
 
 
 def result_of(step: Step, batch: Vector, sizes: list[Vector], values: Values) -> tuple[Vector, Vector]:
-    """Rows and width of the result of a product or convolution of two values."""
+    """Rows and width of the result of a product or convolution of two values, from its index sizes."""
     dims = values.dims
     if step.kind == "conv":
         return dims.shaped(dims.times(batch, *sizes[len(sizes) // 2 + 1 :]), sizes[1])
@@ -124,7 +136,7 @@ def write_solve(step: Step, scope: Scope, values: Values) -> None:
 
 
 def write_embedding(step: Step, scope: Scope, values: Values) -> None:
-    """Write a lookup: an embedding if its indices are an input of token ids, else a reshaped parameter."""
+    """Write a lookup: an embedding if its indices are an input of ids, else the parameter, reshaped."""
     dims = values.dims
     weight = step.parameters[0]
     rows, once = dims.rows(dims.times(*dims.slice(step, 2, step.words[0][1])))
@@ -167,7 +179,10 @@ def write_norm(step: Step, scope: Scope, values: Values) -> None:
 
 
 def divided(value: Val, shape: tuple[Vector, ...], scope: Scope, values: Values) -> Val:
-    """Reshape or cut a value to rows of a weight's length, unless its width is a multiple of that length."""
+    """Value with rows of a weight's length ``shape``; itself if its width is a multiple of the length.
+
+    If its elements are no multiple of the length, its rows are cut.
+    """
     if len(shape) != 1 or quotient(value.width, shape[0]) is not None:
         return value
     rows = quotient(values.dims.times(value.rows, value.width), shape[0])

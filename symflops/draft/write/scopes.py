@@ -15,12 +15,12 @@ Entry = tuple[str, Fields]
 
 @dataclass(frozen=True, slots=True)
 class Val:
-    """A value of the draft.
+    """A value in the graph of the draft; numbers are vectors with the values in all samples.
 
     Attributes:
         name: Its name in entries.
-        rows: Rows per item (per batch if ``once``), over all samples.
-        width: Elements per row, over all samples.
+        rows: Rows per item of the batch, or per batch if ``once``.
+        width: Elements per row; empty for token ids.
         once: Whether the value exists once per batch, not once per item.
         tag: Identifies the stream: values with equal rows may still have different axes.
     """
@@ -34,7 +34,7 @@ class Val:
 
 @dataclass(frozen=True, slots=True)
 class Unsolved:
-    """A dimension without a formula: its place in the graph, and its values."""
+    """A dimension without a formula: its place in the graph, and its value in each sample."""
 
     place: str
     values: Vector

@@ -19,7 +19,7 @@ class Streams:
 
     Attributes:
         axes: Formulas of the axes of convolutions.
-        grids: Rows per item -> tag and axes of the convolution with that many rows.
+        grids: Rows per item -> identity (tag) and axes of the stream of a convolution with that many rows.
         of_inputs: Input -> its axes, if a convolution reads it.
         once: Streams that exist once per batch, by name.
     """
@@ -32,11 +32,14 @@ class Streams:
         self.once: dict[str, Any] = {}
 
     def tag(self, rows: Vector, once: bool) -> Any:
-        """Stream tag of a value with these rows."""
+        """Identity of the stream of values with these rows: those of a convolution, or just the rows.
+
+        With ``once``, rows are per batch, else per item.
+        """
         return self.grids[rows][0] if not once and rows in self.grids else ("rows", once, rows)
 
     def of(self, rows: Vector, once: bool) -> Any:
-        """``stream`` field of an entry with these rows: a name if once per batch, else axes."""
+        """``stream`` field of an entry with these rows: a name if ``once`` (rows per batch), else axes."""
         return self.per_batch(rows) if once else self.per_item(rows)
 
     def per_item(self, rows: Vector) -> dict[str, str]:
@@ -59,16 +62,19 @@ class Streams:
         return name
 
     def named_axes(self, sizes: list[Vector]) -> dict[str, str]:
-        """Axes of a convolution: name -> formula."""
+        """Name -> formula of each axis of a convolution, whose lengths are ``sizes``."""
         return {label: self.dims.text(size, "axes") for label, size in zip(AXES[len(sizes)], sizes, strict=True)}
 
     def remember(self, items: Vector, sizes: list[Vector]) -> None:
-        """Record a convolution's axes for its number of rows, unless its single axis is an input length."""
+        """Store the axes of a convolution as those of all values with as many rows.
+
+        Not if its batch is not the model's, or if its only axis is an input length. ``items`` is its batch, ``sizes`` its axes.
+        """
         if items == self.dims.names.batch and (len(sizes) > 1 or sizes[0] not in self.dims.fitter.symbols.values()):
             named = self.named_axes(sizes)
             self.grids.setdefault(self.dims.times(*sizes), (grid_tag(items, sizes), named))
 
 
 def grid_tag(items: Vector, sizes: list[Vector]) -> Any:
-    """Stream tag of values with the axes of a convolution."""
+    """Identity of the stream with ``items`` as their batch and the axes ``sizes`` of a convolution."""
     return ("axes", (items,), tuple(sizes))

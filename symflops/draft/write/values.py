@@ -45,7 +45,7 @@ class Values:
 
     @property
     def by_name(self) -> dict[str, Val]:
-        """All values of steps and all views, by name."""
+        """Name -> value, for the values of all steps and all reshaped ones (views)."""
         return {**{value.name: value for value in self.made.values()}, **self.parts}
 
     def fresh(self, base: str) -> str:
@@ -84,7 +84,7 @@ class Values:
         return scope.parameters[name]
 
     def operand(self, ref: Ref, rows: Vector, width: Vector, scope: Scope, once: bool = False) -> Val:
-        """Value of a reference with the given rows and width; zeros for a constant."""
+        """Value of a reference, with the given rows (per batch if ``once``) and width; zeros for a constant."""
         rows, width = self.dims.shaped(rows, width)
         if ref.kind in OUTSIDE and ref.name in self.plan.inputs and not once:
             found: Val | None = self.input(ref.name, rows, width)
@@ -93,7 +93,7 @@ class Values:
         return self.zeros(rows, width, scope, once) if found is None else self.fitted(found, rows, width, scope, once)
 
     def source(self, ref: Ref, shape: Sequence[Vector], scope: Scope) -> Val:
-        """Value of a reference, not reshaped; an input or constant takes ``shape``."""
+        """Value of a reference in the shape in which it was computed; an input or constant has ``shape``."""
         found = self.read(ref, scope)
         return self.in_shape(ref, shape, scope) if found is None else found
 
@@ -113,7 +113,7 @@ class Values:
     # shapes
 
     def fitted(self, value: Val, rows: Vector, width: Vector, scope: Scope, once: bool) -> Val:
-        """Value with the given rows and width: itself, a cached view, or a new one."""
+        """Value with the given rows (per batch if ``once``) and width: itself, a cached view, or a new one."""
         key = (value.name, rows, width, once)
         for around in scope.outwards:
             if key in around.views:
@@ -124,7 +124,7 @@ class Values:
         return found
 
     def reshaped(self, value: Val, rows: Vector, width: Vector, scope: Scope, once: bool) -> Val:
-        """New view (expand, select, map or broadcast) of a value; itself if it has the shape."""
+        """New view (expand, select, map or broadcast) of ``value`` in the given shape; itself if it has it."""
         if value.once and not once:
             blank = self.zeros(rows, width, scope, False)
             return self.derived(value, {"op": "mul", "from": [blank.name, value.name]}, scope, blank)

@@ -48,7 +48,7 @@ def lines_of(entries: Sequence[Any], indent: int) -> list[str]:
 
 
 def wrapped(head: str, fields: Mapping[str, Any], indent: int) -> list[str]:
-    """Mapping in braces after ``head``, wrapped at the line width."""
+    """YAML lines of a mapping in braces after ``head``, wrapped at the line width."""
     text = ", \0".join(f"{quoted(name)}: {quoted(value)}" for name, value in fields.items())
     lines, line = [], head + "{"
     for piece in f"{text}}}".split("\0"):

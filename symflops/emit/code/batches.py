@@ -15,10 +15,13 @@ StreamRow = tuple[str, str, tuple[str, ...], bool]
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """Sum or maximum of ``formula`` over the items of ``columns``.
+    """Plan of a sum or maximum of ``formula`` over the items of a batch.
 
-    ``kind`` is ``once`` (a formula of the batch as a whole), ``count`` (the formula is constant; the column, if a stream has
-    such items, gives their number), ``column`` (the formula is the column itself) or ``items``.
+    Attributes:
+        kind: ``once``: a formula of the batch as a whole, without a sum; ``count``: a constant times the number of items;
+            ``column``: the sum of one column; ``items``: the formula is evaluated for each item.
+        columns: The columns of lengths in the formula; for ``count`` a column with one entry per item, if there is one.
+        formula: The formula.
     """
 
     kind: str
@@ -38,26 +41,26 @@ def summed(what: Moment | Statistic, program: Program) -> Summed:
 
 
 def stream_rows(program: Program) -> list[StreamRow]:
-    """Input streams of a batch: (name, index set, length variables, whether it is optional)."""
+    """Return the streams that a batch gives: (name, index set, length variables, is optional)."""
     return [(stream.name, stream.items, stream.variables, stream.optional) for stream in program.streams if stream.given]
 
 
 def stream_groups(program: Program) -> list[list[StreamRow]]:
-    """Input streams of a batch, grouped by index set."""
+    """Return the rows of :func:`stream_rows`, in one list per index set."""
     return list(grouped((row[1], row) for row in stream_rows(program)).values())
 
 
 def columns(program: Program) -> list[str]:
-    """Length variables of a batch, in column order."""
+    """Return the names of all columns of a batch, by index set and stream."""
     return [column for group in stream_groups(program) for row in group for column in columns_of(row)]
 
 
 def columns_of(row: StreamRow) -> tuple[str, ...]:
-    """Columns of a stream: its length variables, or its own name if it only counts items."""
+    """Return the columns of a stream: its length variables, or without any the name of the stream."""
     return row[2] or (row[0],)
 
 
 def lengths_in(formula: Formula, program: Program) -> list[str]:
-    """Length variables that occur in ``formula``, in order."""
+    """Return the length variables in ``formula``, in the order in which they occur."""
     variables = {name for stream in program.streams for name in stream.variables}
     return [name for name in dict.fromkeys(symbols(formula)) if name in variables]

@@ -20,9 +20,9 @@ SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
 
 
 class Printer(ABC):
-    """Base class of formula printers; languages define symbols, products, powers, functions and brackets.
+    """Base class of formula printers; subclasses print symbols, products, powers, functions and brackets.
 
-    Methods that return a pair give a text and its precedence: ``SUM``, ``PRODUCT``, ``UNARY`` or ``ATOM``.
+    A method that returns a pair returns (text, precedence of its operator): ``SUM``, ``PRODUCT``, ``UNARY`` or ``ATOM``.
     """
 
     def text(self, formula: Formula) -> str:
@@ -35,7 +35,7 @@ class Printer(ABC):
         return f"({text})" if precedence < least else text
 
     def visit(self, formula: Formula) -> tuple[str, int]:
-        """Print ``formula``: (text, precedence)."""
+        """Print ``formula``; return (text, precedence of its outermost operator)."""
         match formula:
             case Num():
                 return self.number(formula.value)
@@ -59,7 +59,7 @@ class Printer(ABC):
                 assert_never(formula)
 
     def sum(self, terms: tuple[Formula, ...]) -> str:
-        """Print a sum; a negative term becomes a subtraction."""
+        """Print the sum of ``terms``; a negative term becomes a subtraction."""
         first, *rest = (self.inside(term, SUM) for term in terms)
         return first + "".join(f" - {text[1:]}" if text.startswith("-") else f" + {text}" for text in rest)
 
@@ -93,13 +93,13 @@ class Printer(ABC):
 
     @abstractmethod
     def tally(self, formula: TallyOf) -> tuple[str, int]:
-        """Print the number of iterations that satisfy a condition."""
+        """Print the number of iterations of a loop that satisfy a condition."""
 
 
 class CodePrinter(Printer):
-    """Prints source code; ``names`` maps symbols to identifiers, ``named`` maps formulas to variables.
+    """Printer of source code; ``names`` maps symbols to identifiers, ``named`` maps formulas to variables.
 
-    A symbol ``q`` without an entry keeps its name. If it is nullable, null reads as 0 and ``has_q`` tests for null.
+    A symbol ``q`` that is not in ``names`` keeps its name. If it is nullable, null reads as 0 and ``has_q`` tests for null.
     """
 
     times = "*"
@@ -146,7 +146,7 @@ class CodePrinter(Printer):
 
     @abstractmethod
     def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
-        """Print an exact division; ``product``: whether the divisor is a product."""
+        """Print the exact division of ``top`` by ``bottom``; ``product``: whether ``bottom`` is a product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,8 @@ class Language:
     """Syntax of one language for the statements that read sizes.
 
     Attributes:
-        printer: Creates a formula printer with empty name tables.
-        assigned: Prints an assignment from a name and an expression.
+        printer: Creates a formula printer without names for symbols and formulas.
+        assigned: Prints an assignment of an expression (second argument) to a name (first argument).
         size: Prints the expression that reads a size.
         given: Prints the test that a nullable size is not null.
     """
@@ -197,23 +197,26 @@ def in_whole_numbers(program: Program) -> Program:
 
 
 def denominators(program: Program) -> dict[str, str]:
-    """Rational size -> letter of its denominator."""
+    """Map the letter of each rational size to the letter of its denominator."""
     return {field.letter: f"{field.letter}_under" for field in program.fields if field.kind == "rational"}
 
 
 class Fractions:
-    """Splits formulas into numerators and denominators; ``denominators`` maps rational letters to theirs."""
+    """Splitter of formulas into numerators and denominators.
+
+    ``denominators`` maps the letter of each rational size to the letter of its denominator.
+    """
 
     def __init__(self, denominators: Mapping[str, str]) -> None:
         self.denominators = dict(denominators)
 
     def whole(self, formula: Formula) -> Formula:
-        """Rewrite ``formula`` over integers; a remaining division is exact."""
+        """Rewrite ``formula`` in integer sizes; if a division remains, it has no remainder."""
         top, bottom = self.of(formula)
         return top if bottom == ONE else times(top, Power(bottom, -1))
 
     def of(self, formula: Formula) -> Ratio:
-        """Split ``formula`` into numerator and denominator."""
+        """Split ``formula`` into (numerator, denominator), both in integer sizes."""
         if not any(name in self.denominators for name in symbols(formula)):
             return formula, ONE
         match formula:
@@ -240,13 +243,16 @@ class Fractions:
                 assert_never(formula)
 
     def apply(self, formula: Apply) -> Ratio:
-        """Apply a function to numerators over a common denominator, which a rounded quotient cancels."""
+        """Apply a function to numerators over a common denominator; return (numerator, denominator).
+
+        A rounded quotient has the denominator 1, because the common one cancels.
+        """
         parts, bottom = self.common(formula.arguments)
         result = Apply(formula.function, parts)
         return result, ONE if formula.function in ("floordiv", "ceildiv") else bottom
 
     def common(self, formulas: tuple[Formula, ...]) -> tuple[tuple[Formula, ...], Formula]:
-        """Bring ``formulas`` to a common denominator: (numerators, denominator)."""
+        """Bring ``formulas`` to a common denominator; return (numerators, denominator)."""
         halves = [self.of(formula) for formula in formulas]
         bottoms = [bottom for bottom in dict.fromkeys(bottom for _, bottom in halves) if bottom != ONE]
         every = times(*bottoms)

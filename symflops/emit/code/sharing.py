@@ -25,7 +25,7 @@ LEAST = 8
 
 @dataclass(frozen=True, slots=True)
 class Row(Generic[T]):
-    """A row of a table at its path."""
+    """One row of a table: its cells, and the path of the module or parameter that it describes."""
 
     path: str
     cells: T
@@ -33,7 +33,7 @@ class Row(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Reference to a shared block, whose rows apply below ``path``."""
+    """Reference to a shared block: its rows stand in the table with ``path`` before their own paths."""
 
     path: str
     block: str
@@ -41,21 +41,25 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[T]):
-    """Rows in order, and the shared blocks by name, each before its first use."""
+    """A table: its rows in order, and the blocks of rows that are shared, as (name, rows).
+
+    A block comes before the blocks that refer to it.
+    """
 
     blocks: tuple[tuple[str, tuple[Row[T] | Use, ...]], ...]
     rows: tuple[Row[T] | Use, ...]
 
     def cells(self) -> list[T]:
-        """Cells of all printed rows; a shared block counts once."""
+        """Return the cells of all rows that are printed; those of a shared block only once."""
         every = [*(entry for _, entries in self.blocks for entry in entries), *self.rows]
         return [entry.cells for entry in every if isinstance(entry, Row)]
 
 
 def shared(rows: Sequence[tuple[str, T]], taken: set[str]) -> Table[T]:
-    """Build a table in which modules with equal rows (relative paths and cells) share one block.
+    """Build a table from (path, cells) pairs, in which modules with equal rows share one block.
 
-    ``taken`` are reserved names; the names of the blocks are added to it.
+    Rows are equal if their cells and their paths within the module are. ``taken`` are reserved names, to which the names of
+    the blocks are added.
     """
     return _Blocks(_Tree(rows), taken).table()
 
@@ -65,7 +69,10 @@ Item = tuple[str, bool, int]
 
 
 class _Tree(Generic[T]):
-    """Module tree of a table with equal modules merged into one node; inner nodes come first."""
+    """Tree of the modules of a table, in which modules with equal rows are one node with one number.
+
+    A node has a higher number than the nodes inside it.
+    """
 
     def __init__(self, rows: Sequence[tuple[str, T]]) -> None:
         self.cells: dict[T, int] = {}
@@ -77,7 +84,7 @@ class _Tree(Generic[T]):
         self.items = list(self.nodes)
 
     def node(self, rows: Sequence[tuple[list[str], int]]) -> int:
-        """Number of the node that consecutive rows form; equal rows return the same number."""
+        """Add the node that ``rows`` form and return its number; equal rows return the same number."""
         found = tuple(self.items_of(rows))
         if found not in self.nodes:
             self.nodes[found] = len(self.nodes)
@@ -85,7 +92,10 @@ class _Tree(Generic[T]):
         return self.nodes[found]
 
     def items_of(self, rows: Sequence[tuple[list[str], int]]) -> Iterator[Item]:
-        """Entries of a node: rows and inner modules; an only child joins its parent's name, as in ``mlp.up``."""
+        """Yield the entries of the node that ``rows`` form: rows, and modules inside it.
+
+        A module with a single entry is one entry with a joined name, as in ``mlp.up``.
+        """
         for (name, module), group in groupby(rows, lambda row: (row[0][0], len(row[0]) > 1)):
             if not module:
                 yield from ((name, False, cells) for _, cells in group)
@@ -120,7 +130,7 @@ class _Blocks(Generic[T]):
         return Table(tuple(self.blocks), rows)
 
     def entries(self, node: int, before: str) -> list[Row[T] | Use]:
-        """Rows and block references of a node, with paths prefixed by ``before``."""
+        """Return the rows and the references to blocks of a node, with ``before`` before their paths."""
         found: list[Row[T] | Use] = []
         for name, module, number in self.tree.items[node]:
             path = f"{before}{name}"
@@ -133,7 +143,10 @@ class _Blocks(Generic[T]):
         return found
 
     def block(self, node: int, path: str) -> str:
-        """Name of the block for ``node``; the first call adds the block to the table."""
+        """Return the name of the block for ``node``; the first call adds the block to the table.
+
+        ``path`` is the path at which it is used first, from which the name is taken.
+        """
         if node not in self.names:
             entries = tuple(self.entries(node, ""))
             words = [word for word in path.split(".") if word.isidentifier()]
@@ -152,9 +165,9 @@ def unused(word: str, taken: set[str]) -> str:
 
 
 def named_parts(formulas: Iterable[Formula], printer: CodePrinter, taken: set[str]) -> list[tuple[str, str]]:
-    """Extract common subexpressions as (variable, text); ``printer`` uses the variables from then on.
+    """Assign common subexpressions of ``formulas`` to variables; return pairs (variable, expression).
 
-    Sums over iterations stay whole.
+    From then on ``printer`` prints the variables. Sums over iterations are not searched for subexpressions.
     """
     uses: Counter[Formula] = Counter()
     order: list[Formula] = []
@@ -178,7 +191,7 @@ def named_parts(formulas: Iterable[Formula], printer: CodePrinter, taken: set[st
 
 
 def is_worth(formula: Formula) -> bool:
-    """Whether a repeated part gets a variable: it compares with a string, or has at least ``LEAST`` nodes.
+    """Whether a repeated part of formulas gets a variable: it is long, or a comparison with a string.
 
     Divisors and negative terms get none, because the surrounding product or sum prints them.
     """
@@ -192,7 +205,10 @@ def is_worth(formula: Formula) -> bool:
 
 
 def columns_aligned(table: Sequence[Sequence[str]], widest: int) -> list[str]:
-    """Align columns; a cell longer than ``widest`` (a quarter after column 1) shifts only its own row."""
+    """Align the columns of ``table`` and return its lines.
+
+    Cells longer than ``widest``, after the first column a quarter of that, do not widen their column.
+    """
     widths = []
     for column in zip_longest(*table, fillvalue=""):
         widths.append(max((len(cell) for cell in column if len(cell) <= widest), default=0))
@@ -206,7 +222,10 @@ def identifier(regime: str) -> str:
 
 
 def letters_read(program: Program, language: Language, formulas: Collection[Formula]) -> list[str]:
-    """Statements that assign the letters of ``formulas`` from ``sizes``, definitions included."""
+    """Return statements that assign to each letter in ``formulas`` its value from ``sizes``.
+
+    Letters of definitions are assigned after the sizes.
+    """
     wanted = needed(formulas, program)
     inside = [*formulas, *(item.formula for item in program.definitions if item.letter in wanted)]
     tested = {formula.arguments[0] for formula in brackets(inside) if formula.kind == "given"}
@@ -222,7 +241,10 @@ def letters_read(program: Program, language: Language, formulas: Collection[Form
 
 
 class Scope:
-    """Body of a function that evaluates formulas: statements, variables, and a printer that uses them."""
+    """Body of a generated function that evaluates formulas.
+
+    ``statements`` assign the variables, ``taken`` are their names, and ``printer`` prints formulas in terms of them.
+    """
 
     def __init__(self, program: Program, language: Language, formulas: Iterable[Formula]) -> None:
         self.language, self.printer = language, language.printer()
@@ -234,7 +256,7 @@ class Scope:
         self.taken = letters | set(names.values())
 
     def tallied(self, formulas: Iterable[Formula], program: Program) -> tuple[dict[Formula, str], list[str]]:
-        """Assign a variable to each sum over iterations: (formula -> variable, assignments)."""
+        """Assign each sum over iterations to a variable; return (variable by formula, assignments)."""
         labels, lines = dict(program.loops), []
         names: dict[Formula, str] = {}
         for tally in dict.fromkeys(tally for formula in formulas for tally in tallies(formula)):
@@ -244,5 +266,5 @@ class Scope:
         return names, lines
 
     def share(self, formulas: Iterable[Formula]) -> None:
-        """Assign common subexpressions of ``formulas`` to variables."""
+        """Add statements that assign common subexpressions of ``formulas`` to variables."""
         self.statements += [self.language.assigned(*part) for part in named_parts(formulas, self.printer, self.taken)]

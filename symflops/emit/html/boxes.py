@@ -39,7 +39,16 @@ LETTER, SMALL, PAD, LINE, SUM = 7.4, 6.3, 13.0, 16.0, 24.0
 
 @dataclass
 class Group:
-    """Box: operators of one module in one frame (a tuple of loops); ``opens`` names the picture inside."""
+    """A box of a drawing: operators of one module.
+
+    Attributes:
+        name: The key of the box.
+        label: Its first line.
+        frame: The loops that contain the operators, outermost first.
+        kinds: The kinds of the operators.
+        captions: Their captions.
+        opens: The name of the picture that a click on the box opens; empty without one.
+    """
 
     name: str
     label: str
@@ -65,13 +74,13 @@ class Group:
 
     @property
     def work(self) -> str:
-        """Colour class of the box; empty without matrix work."""
+        """CSS class of the box, which gives its colour; empty if no operator computes contractions."""
         kinds = ("attention", "conv", "linear", *self.kinds)
         return next((WORK[kind] for kind in kinds if kind in WORK and kind in self.kinds), "")
 
     @property
     def size(self) -> tuple[float, float]:
-        """Width and height in pixels."""
+        """(Width, height) of the box in pixels."""
         if self.is_sum:
             return SUM, SUM
         lines = 2 if self.small else 1
@@ -90,12 +99,12 @@ def typeset(text: str) -> str:
 
 
 def words(kind: str) -> str:
-    """Kind of an operator in words."""
+    """Return the kind of an operator with spaces between its words."""
     return kind.replace("_", " ")
 
 
 def without_steps(graph: networkx.DiGraph) -> networkx.DiGraph:
-    """Remove operators that only pass values on, and edges from one iteration to the next."""
+    """Return the graph without operators that only pass values on, and without edges to a next iteration."""
     kept = networkx.DiGraph(name=graph.name)
     sources: dict[str, dict[str, None]] = {}
     carried = {(one, two) for one, two, data in graph.edges(data=True) if data.get("carried")}
@@ -115,13 +124,16 @@ def without_steps(graph: networkx.DiGraph) -> networkx.DiGraph:
 
 
 def best(graph: networkx.DiGraph) -> tuple[dict[str, Group], list[tuple[str, str]]]:
-    """Group modules at the greatest depth with at most ``MOST`` boxes: (groups, edges)."""
+    """Group operators by module as deep as at most ``MOST`` boxes allow.
+
+    Return (boxes by name, edges between names of boxes).
+    """
     finer = (grouped(graph, depth) for depth in range(2, 6))
     return [grouped(graph, 1), *takewhile(lambda found: len(found[0]) <= MOST, finer)][-1]
 
 
 def inside(graph: networkx.DiGraph, nodes: Sequence[str]) -> tuple[dict[str, Group], list[tuple[str, str]]]:
-    """Group a part of a graph as :func:`best`; if that gives one box, at the first depth with several."""
+    """Group the part of a graph with ``nodes`` as :func:`best` does, but into several boxes if possible."""
     part = networkx.DiGraph()  # in the order of execution, which a view of a part does not keep
     part.add_nodes_from((name, graph.nodes[name]) for name in nodes)
     part.add_edges_from((one, two) for one in nodes for two in graph.successors(one) if two in part)
@@ -134,7 +146,10 @@ def inside(graph: networkx.DiGraph, nodes: Sequence[str]) -> tuple[dict[str, Gro
 
 
 def grouped(graph: networkx.DiGraph, depth: int) -> tuple[dict[str, Group], list[tuple[str, str]]]:
-    """Group operators by module, ``depth`` levels below their frame; cyclic groups are cut into runs."""
+    """Group operators by the module that is ``depth`` levels below their innermost loop.
+
+    Groups that form a cycle are cut into runs. Return (boxes by name, edges between names of boxes).
+    """
     keys = without_cycles(graph, module_keys(graph, depth))
     names = {key: f"g{number}" for number, key in enumerate(dict.fromkeys(keys.values()))}
     groups: dict[str, Group] = {}
@@ -149,13 +164,14 @@ def grouped(graph: networkx.DiGraph, depth: int) -> tuple[dict[str, Group], list
 
 
 def edges_between(graph: networkx.DiGraph, names: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Edges between groups, each once."""
+    """Return the edges between groups, each once; ``names`` maps nodes of ``graph`` to their groups."""
     return list(dict.fromkeys((names[one], names[two]) for one, two in graph.edges if names[one] != names[two]))
 
 
 def levels(graph: networkx.DiGraph) -> tuple[dict[str, Group], list[tuple[str, str]], dict[str, list[str]]]:
-    """Collapse a graph to levels (repeats and modules): (groups, edges, nodes per group).
+    """Group operators by their outermost repeat or module.
 
+    Return (boxes by name, edges between names of boxes, operators by name of box).
     A value with many readers, such as a timestep embedding, gets one edge to a box that lists them.
     """
     keys = without_cycles(graph, level_keys(graph))
@@ -182,13 +198,17 @@ def levels(graph: networkx.DiGraph) -> tuple[dict[str, Group], list[tuple[str, s
 
 
 def level_keys(graph: networkx.DiGraph) -> dict[str, Key]:
-    """Level of each node: its outermost repeat, else its module (with the number if it is in a list)."""
+    """Map each operator to the key of its group in :func:`levels`: its outermost repeat or module."""
     holders = {str(loop).partition(".")[0] for _, data in graph.nodes(data=True) for loop in data["loops"] if "." in loop}
     return merged(graph, {name: level(number, data, holders) for number, (name, data) in enumerate(graph.nodes(data=True))})
 
 
 def level(number: int, data: Mapping[str, Any], holders: Container[str]) -> Key:
-    """Level of a node; modules in ``holders`` are split by child; inputs, outputs, loose sums stay single."""
+    """Return the key of the group of one operator: its outermost repeat, else its outermost module.
+
+    ``data`` are the attributes of the operator and ``number`` its position. A module in ``holders``, which contains repeats,
+    is split into its children. Inputs, outputs and sums outside of modules have groups of their own.
+    """
     if data["loops"]:
         return data["loops"][:1], tuple(data["loops"][0].rpartition(" x ")[0].split(".")), -1
     path = () if data["kind"] in ENDS else tuple(str(data["label"]).split("."))
@@ -198,7 +218,7 @@ def level(number: int, data: Mapping[str, Any], holders: Container[str]) -> Key:
 
 
 def merged(graph: networkx.DiGraph, keys: dict[str, Key]) -> dict[str, Key]:
-    """Merge the groups of each cycle into the module that contains them all."""
+    """Return ``keys`` with the groups of each cycle merged into the module that contains them all."""
     into: dict[Key, Key] = {}
     for part in cycles(graph, keys):
         paths = sorted(path for loops, path, _ in part if not loops)
@@ -209,7 +229,10 @@ def merged(graph: networkx.DiGraph, keys: dict[str, Key]) -> dict[str, Key]:
 
 
 def module_keys(graph: networkx.DiGraph, depth: int) -> dict[str, Key]:
-    """Group of each node; inputs, outputs and sums next to frames form separate groups."""
+    """Map each operator to the key of its group: the module ``depth`` levels below its innermost loop.
+
+    Inputs, outputs and sums between loops have groups of their own.
+    """
     frames = {tuple(path_of(loop)) for _, data in graph.nodes(data=True) for loop in data["loops"]}
     keys = {}
     for number, (name, data) in enumerate(graph.nodes(data=True)):
@@ -223,7 +246,7 @@ def module_keys(graph: networkx.DiGraph, depth: int) -> dict[str, Key]:
 
 
 def without_cycles(graph: networkx.DiGraph, keys: dict[str, Key]) -> dict[str, Key]:
-    """Cut the groups of each cycle into runs of consecutive nodes."""
+    """Return ``keys`` with the groups of each cycle cut into runs of consecutive operators."""
     for _ in range(2):
         cyclic = set[Key]().union(*cycles(graph, keys))
         if not cyclic:
@@ -242,10 +265,10 @@ def cycles(graph: networkx.DiGraph, keys: Mapping[str, Key]) -> Iterator[set[Key
 
 
 def frame_depth(loops: tuple[str, ...]) -> int:
-    """Length of the path of the innermost loop; 0 without loops."""
+    """Return the number of parts in the path of the innermost loop; 0 without loops."""
     return len(path_of(loops[-1])) if loops else 0
 
 
 def path_of(loop: str) -> list[str]:
-    """Path of the modules in a frame: ``model.layers x L`` contains ``model.layers.*``."""
+    """Return the parts of the path of a loop's body: those of ``model.layers.*`` for ``model.layers x L``."""
     return [*loop.rpartition(" x ")[0].split("."), "*"]

@@ -35,10 +35,16 @@ class Preset:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Context of a page: its family, presets, picture and estimators.
+    """What a page has besides the derivation.
 
-    ``estimators`` are pairs of the key under which a script registers, that of the program first, and the address of the
-    script; the address is empty if the page contains the script.
+    Attributes:
+        family: The folder of the spec.
+        presets: The presets of the calculator.
+        drawing: The picture of the graph, as HTML.
+        estimators: (key under which a script registers, address of the script), that of the program first; the address is
+            empty if the page contains the script.
+        home: The address of the index; empty without one.
+        records: Measured cases, with which the calculator compares its result.
     """
 
     family: str
@@ -55,7 +61,7 @@ def embedded(value: object) -> str:
 
 
 def calculator(program: Program, setting: Setting) -> dict[str, Any]:
-    """Template variables of the calculator."""
+    """Return the template variables of the calculator by name; ``data`` is JSON for its script."""
     regimes = [(regime.name, regime.doc) for regime in program.regimes]
     conventions = [(name, convention_doc(program, name)) for name in program.conventions]
     streams = [(stream, stream_note(stream)) for stream in program.streams if stream.given]
@@ -92,14 +98,14 @@ def calculator(program: Program, setting: Setting) -> dict[str, Any]:
 
 
 def checks(program: Program) -> dict[str, Any]:
-    """Parts of the census that decide whether the calculator rejects a config, by class."""
+    """Map each class to those parts of its census by which the calculator rejects a config."""
     kept = ("guarded", "words", "unrun")
     census: Mapping[str, Any] = cast(Any, program.census) or {}
     return {name: {part: entry[part] for part in kept if part in entry} for name, entry in census.items()}
 
 
 def whole_batch(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]:
-    """Complete ``batch`` with missing required streams; streams that only count become numbers."""
+    """Return ``batch`` with all required streams; one that only counts items has their number."""
     counted = {stream.name for stream in program.streams if stream.counts}
     given = {
         name: len(value) if name in counted and isinstance(value, (list, tuple)) else value for name, value in batch.items()
@@ -108,7 +114,7 @@ def whole_batch(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def needed_lengths(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]:
-    """Typical entries of required streams that ``batch`` lacks, as many as its longest stream has."""
+    """Map each required stream that ``batch`` lacks to typical items, as many as its longest stream has."""
     count = max([len(given) for given in batch.values() if isinstance(given, list)] or [1])
     typical = typical_batch(program)
     missing = [stream for stream in program.streams if stream.given and not stream.optional and stream.name not in batch]
@@ -116,7 +122,7 @@ def needed_lengths(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]
 
 
 def stream_note(stream: StreamInfo) -> str:
-    """Describe an entry of a stream in words."""
+    """Describe in words what the calculator expects for a stream: a number, or lengths per item."""
     if stream.counts:
         return f"the number of {stream.items}"
     return f"{TIMES.join(stream.variables)} per item of {stream.items}" + (", may be left out" if stream.optional else "")

@@ -31,16 +31,16 @@ class _Picture:
         self.most = max(ceil(log10(max(values, default=Fraction(1)))), self.least + 1)
 
     def x(self, length: int) -> float:
-        """Horizontal position of a length, in pixels."""
+        """Return the horizontal position of a length, in pixels."""
         return LEFT + (log2(length) - self.low) / (self.high - self.low) * (WIDTH - LEFT - RIGHT)
 
     def y(self, value: Fraction) -> float:
-        """Vertical position of a value, in pixels; 0 lies on the axis."""
+        """Return the vertical position of a value, in pixels; 0 lies on the axis."""
         share = (log10(value) - self.least) / (self.most - self.least) if value else 0.0
         return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
     def elements(self) -> Iterator[str]:
-        """SVG elements of the plot, in order."""
+        """Yield the SVG elements of the plot in drawing order."""
         plot = self.plot
         title = html.escape(plot.title)
         yield (
@@ -61,7 +61,7 @@ class _Picture:
             yield f'<text class="marked{side[0]}" x="{side[1]:.1f}" y="{TOP + 14:.1f}">{length:,}</text>'
 
     def grid(self) -> Iterator[str]:
-        """Grid lines with labels, and the names of both axes."""
+        """Yield the SVG elements of the grid lines, their labels, and the names of both axes."""
         bottom = HEIGHT - BOTTOM
         for power in every(range(ceil(self.low), floor(self.high) + 1)):
             x = self.x(2**power)
@@ -78,7 +78,7 @@ class _Picture:
 
 
 def every(numbers: Sequence[int]) -> Sequence[int]:
-    """Thin out ``numbers`` to at most ``MANY`` evenly spaced ones."""
+    """Return at most ``MANY`` of ``numbers``, evenly spaced."""
     return numbers[:: ceil(len(numbers) / MANY)]
 
 

@@ -33,7 +33,7 @@ LONG = "-" * (KEPT + 1)
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """HTML elements of style sheets and scripts, linked or inlined."""
+    """HTML elements for the style sheets and the scripts of a page, which link to them or contain them."""
 
     styles: str
     scripts: str
@@ -60,7 +60,7 @@ def render(program: Program, shown: Document, version: str, setting: Setting, re
 
 
 def figures_of(shown: Document) -> Iterator[Figure]:
-    """Drawings and interactive parts of a page."""
+    """Yield the drawings and interactive parts of a page."""
     for part in shown.parts:
         yield from (each for each in (part.blocks if isinstance(part, Section) else (part,)) if isinstance(each, Figure))
 
@@ -86,12 +86,12 @@ def code(text: str) -> str:
 
 
 def tex(text: str) -> str:
-    """Print inline math; plain numbers need no LaTeX."""
+    """Print inline math; a plain number is printed as text."""
     return f'<span class="num">{text}</span>' if text.isdecimal() else f'<span class="tex">{html.escape(text)}</span>'
 
 
 class HtmlPage(PagePrinter):
-    """Prints the nodes of a page in HTML; ``figures`` are the texts of its figures."""
+    """Printer of pages in HTML; ``figures`` maps the id of each :class:`Figure` to its HTML."""
 
     line = 560.0  # wider formulas are folded, and scroll within their box on a phone
 
@@ -195,7 +195,7 @@ class HtmlPage(PagePrinter):
 
 
 def text_of_words(words: Words) -> str:
-    """Plain text of ``words``; a formula is replaced by ``LONG``, because its width is unknown here."""
+    """Return ``words`` as plain text, with the placeholder ``LONG`` for each formula."""
     texts = (node if isinstance(node, str) else node.text if isinstance(node, Code) else LONG for node in words)
     return "".join(texts)
 
@@ -206,24 +206,27 @@ def capital(text: str) -> str:
 
 
 def title_of(title: str, name: str) -> str:
-    """Display name of a model: its title up to the first comma or colon, or its name if that is too long."""
+    """Return the display name of a model: its title up to a comma or colon, else its name.
+
+    The name is used if that part of the title is empty or too long.
+    """
     head = title.partition(",")[0].partition(":")[0].strip()
     return head if 0 < len(head) <= 60 else name
 
 
 def rest_of_title(title: str, short: str) -> str:
-    """Title without the display name at its start."""
+    """Return the title without the display name ``short`` at its start."""
     return capital(title[len(short) :].lstrip(",:; ") if title.startswith(short) else title)
 
 
 def default_parameters(program: Program) -> int | None:
-    """Parameters at the default sizes; None if a size has no default."""
+    """Return the number of parameters at the default sizes; None if a size has no default."""
     sizes = default_sizes(program)
     return None if sizes is None else int(evaluate(program.parameters, sizes))
 
 
 def family_title(group: str) -> str:
-    """Display name of a family of models."""
+    """Return the display name of a family, the models of one folder of specs."""
     return FAMILIES.get(group, capital(group))
 
 
@@ -235,9 +238,19 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Entry of the index: ``parameters`` at default sizes, FLOPs of a typical item per step and per token.
+    """A model in the index.
 
-    ``verified`` is the number of measured cases that the derivation equals.
+    Attributes:
+        name: The name of its spec.
+        group: The folder of its spec.
+        title: Its title.
+        references: The classes that its spec derives.
+        pipelines: The pipelines that run it.
+        model_types: Its model types in configs.
+        parameters: The number of parameters at the default sizes.
+        verified: The number of measured cases that the derivation equals.
+        step: FLOPs of both passes of a typical batch.
+        token: FLOPs of both passes per token of this batch.
     """
 
     name: str
@@ -253,7 +266,7 @@ class Entry:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """Texts of the entry in the list, and its search words."""
+        """Template variables of the entry by name: its texts, address and figures, and words to search."""
         short = title_of(self.title, self.name)
         family = family_title(self.group)
         words = [self.name, self.title, self.group, family, *self.references, *self.pipelines, *self.model_types]

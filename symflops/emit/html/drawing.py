@@ -55,7 +55,7 @@ def _box(picture: str, name: str) -> str:
 
 
 def _frame(groups: dict[str, Group], edges: Sequence[tuple[str, str]]) -> _Frame | None:
-    """Build the outermost frame of a picture; None for fewer than two boxes or cyclic edges."""
+    """Build the outermost frame of a picture; None if it has fewer than two boxes or its edges a cycle."""
     drawn = len(groups) > 1 and networkx.is_directed_acyclic_graph(networkx.DiGraph(edges))
     return _Frame((), groups, edges) if drawn else None
 
@@ -75,7 +75,10 @@ def _svg(frame: _Frame, name: str, key: str) -> str:
 
 
 class _Frame:
-    """Frame with boxes and inner frames; edges cross its border through ports at the top and bottom."""
+    """Frame of one loop in a drawing (without a key: the whole drawing), with its boxes and inner frames.
+
+    Edges cross the border of a frame through ports at its top and bottom.
+    """
 
     def __init__(self, key: tuple[str, ...], groups: dict[str, Group], edges: Sequence[tuple[str, str]]) -> None:
         self.key = key
@@ -92,7 +95,7 @@ class _Frame:
         self.layout = self.laid_out()
 
     def laid_out(self) -> Layout:
-        """Positions of boxes, inner frames and ports."""
+        """Compute the positions of boxes, inner frames and ports."""
         entries = list(dict.fromkeys(one for one, _ in self.wires if one.startswith("in:")))
         exits = list(dict.fromkeys(two for _, two in self.wires if two.startswith("out:")))
         sizes = {name: group.size for name, group in self.groups.items()}
@@ -102,7 +105,7 @@ class _Frame:
 
     @property
     def entry(self) -> str:
-        """Input port that feeds most boxes; empty without input ports."""
+        """Name of the input port with most edges to boxes; empty without input ports."""
         count = Counter(one for one, _ in self.wires if one.startswith("in:"))
         return max(count, key=count.__getitem__, default="")
 
@@ -115,11 +118,14 @@ class _Frame:
             self.wires.setdefault((start, end), {})[leaves, f"in:{one}" if end in self.frames else ""] = None
 
     def here(self, name: str, leaves: bool) -> str:
-        """Node of this frame that represents a box: itself, the inner frame that contains it, or a port."""
+        """Return the node of this frame for the box ``name``: the box, an inner frame around it, or a port.
+
+        ``leaves``: whether an edge starts at the box, so that a box outside of this frame has an input port.
+        """
         return self.child_of.get(name) or (name if name in self.groups else f"{'in' if leaves else 'out'}:{name}")
 
     def port(self, name: str) -> float:
-        """Horizontal distance of a port from the middle of the frame; 0 without a port."""
+        """Return the horizontal distance of the port ``name`` from the frame's middle; 0 for an empty name."""
         return self.layout.places[name][0] - self.layout.width / 2 if name else 0.0
 
     @property
@@ -136,7 +142,7 @@ class _Frame:
         return width, self.layout.height + HEAD + PAD
 
     def in_words(self) -> str:
-        """List the modules row by row, for screen readers."""
+        """Return the labels of the boxes row by row, as text for screen readers."""
         order = sorted(
             [*self.groups, *self.frames], key=lambda name: (self.layout.places[name][1], self.layout.places[name][0])
         )
@@ -148,7 +154,7 @@ class _Frame:
         return ", ".join(texts)
 
     def svg(self, corner: Point) -> Iterator[str]:
-        """SVG elements of the frame, with its upper left corner at ``corner``."""
+        """Yield the SVG elements of the frame, with its upper left corner at ``corner``."""
         x, y = corner
         width, height = self.size
         if self.key:
@@ -176,12 +182,15 @@ class _Frame:
             yield box(group, x + place[0], y + place[1])
 
     def arrow(self, name: str) -> str:
-        """Arrowhead attribute of an edge to ``name``; empty for frames, whose inner edges have the arrowhead."""
+        """Return the SVG attribute for the arrowhead of an edge to ``name``.
+
+        It is empty for an inner frame, because the edge continues inside to a box.
+        """
         return "" if name in self.frames else ' marker-end="url(#arrow)"'
 
 
 def frame_name(key: tuple[str, ...]) -> str:
-    """Name of a frame in the layout of its outer frame."""
+    """Return the name of the frame ``key`` in the layout of the frame around it."""
     return f"f{'/'.join(key)}"
 
 

@@ -29,7 +29,14 @@ Neighbours = dict[Node, tuple[list[Node], list[Node]]]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Centres of boxes, points of each edge, and total size, in pixels."""
+    """Positions in a drawing, in pixels.
+
+    Attributes:
+        places: Centre of each box by name.
+        routes: Points through which each edge runs, by the names of its boxes.
+        width: Width of the drawing.
+        height: Height of the drawing.
+    """
 
     places: Mapping[str, Point]
     routes: Mapping[tuple[str, str], tuple[Point, ...]]
@@ -85,7 +92,11 @@ def layered(
 
 
 def _ranks(graph: networkx.DiGraph, first: Sequence[str], last: Sequence[str]) -> dict[str, int]:
-    """Row of each box: below all its predecessors; a source is placed right above its first successor."""
+    """Map each box to the number of its row, below the rows of all its predecessors.
+
+    A box without predecessors is in the row right above its first successor. Boxes ``first`` are in the top row, ``last`` in
+    the bottom row.
+    """
     order = list(networkx.lexicographical_topological_sort(graph, key={name: place for place, name in enumerate(graph)}.get))
     lowest = 1 if first else 0
     ranks: dict[str, int] = {}
@@ -100,7 +111,7 @@ def _ranks(graph: networkx.DiGraph, first: Sequence[str], last: Sequence[str]) -
 
 
 def _rows(graph: networkx.DiGraph, ranks: Mapping[str, int]) -> tuple[list[list[Node]], Neighbours]:
-    """Boxes and bends by row, and the neighbours of each above and below."""
+    """Return the boxes and the bends of edges in each row, and the neighbours of each above and below."""
     rows: list[list[Node]] = [[] for _ in range(max(ranks.values(), default=-1) + 1)]
     neighbours: Neighbours = {}
     for name, rank in sorted(ranks.items(), key=lambda item: item[1]):
@@ -118,7 +129,7 @@ def _rows(graph: networkx.DiGraph, ranks: Mapping[str, int]) -> tuple[list[list[
 
 
 def _sort(rows: list[list[Node]], neighbours: Neighbours, down: bool) -> None:
-    """Order each row by the mean place of its neighbours in the previous row."""
+    """Sort each row by the mean place of the neighbours in the row above, or if not ``down``, below."""
     for number in range(1, len(rows)) if down else range(len(rows) - 2, -1, -1):
         before = {node: place for place, node in enumerate(rows[number - 1 if down else number + 1])}
 
@@ -130,7 +141,11 @@ def _sort(rows: list[list[Node]], neighbours: Neighbours, down: bool) -> None:
 
 
 class _Lines:
-    """Vertical lines of aligned boxes and bends: edges that cross several rows, and consecutive boxes."""
+    """Vertical alignment of a layout: each box and bend is on a vertical line, alone or with others.
+
+    Lines are made of the bends of an edge, and of boxes in consecutive rows. ``halves`` returns the extent of a box to the left
+    and to the right of its line.
+    """
 
     def __init__(self, rows: Sequence[Sequence[Node]], neighbours: Neighbours, halves: Callable[[Node], Point]) -> None:
         self.neighbours = neighbours
@@ -147,7 +162,7 @@ class _Lines:
                     known[self.line[other]] = max(gap, known.get(self.line[other], 0.0))
 
     def join(self, above: Sequence[Node], below: Sequence[Node]) -> None:
-        """Align nodes of one row with the next where lines do not cross: bends first, then boxes."""
+        """Put nodes of consecutive rows on one line where lines do not cross: bends first, then boxes."""
         place = {node: number for number, node in enumerate(above)}
         wanted = []
         for number, node in enumerate(below):
@@ -163,7 +178,10 @@ class _Lines:
                 self.line[node] = self.line[other]
 
     def places(self) -> dict[Node, float]:
-        """Position of each box and bend: each line as close to its neighbours as the gaps in its rows allow."""
+        """Map each box and bend to its horizontal position.
+
+        Each line is as close to its neighbours as the gaps between the nodes of a row allow.
+        """
         lines = list(dict.fromkeys(self.line.values()))
         x = dict.fromkeys(lines, 0.0)
         moved = True
@@ -188,5 +206,5 @@ class _Lines:
 
 
 def _middle(nodes: Sequence[Node]) -> Node | None:
-    """Middle node; None if the number of nodes is even."""
+    """Return the middle node; None if the number of nodes is even."""
     return nodes[len(nodes) // 2] if len(nodes) % 2 else None

@@ -34,7 +34,7 @@ def name_of(name: str) -> str:
 
 
 class JavaScriptPrinter(CodePrinter):
-    """Prints JavaScript expressions; truth values are 0n and 1n, as in formulas."""
+    """Printer of JavaScript expressions, in which truth values are 0n and 1n."""
 
     def symbol(self, name: str) -> str:
         return self.names[name] if name in self.names else name_of(name.partition("@")[0])
@@ -82,7 +82,7 @@ class JavaScriptPrinter(CodePrinter):
 
 
 class LengthsPrinter(JavaScriptPrinter):
-    """Prints functions of lengths; exact divisions are checked at run time."""
+    """Printer of functions of lengths; the printed code checks that exact divisions have no remainder."""
 
     def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
         return f"$exact({top}, {bottom})", ATOM
@@ -124,7 +124,16 @@ Cells = tuple[str, Formula, Formula, tuple[Formula, ...], Formula, str]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """JavaScript function that returns a table, or the table of the function ``base`` without gradients."""
+    """A generated JavaScript function that returns a table.
+
+    Attributes:
+        name: Its name.
+        doc: Its comment.
+        statements: The statements before the table.
+        blocks: The shared blocks of rows, as (name, rows).
+        rows: The rows of the table.
+        base: If not empty, a function whose table is returned in place of all this, without gradients.
+    """
 
     name: str
     doc: str
@@ -135,7 +144,10 @@ class Function:
 
 
 def regimes(program: Program) -> list[Function]:
-    """One work function per regime and convention; a forward-only regime reuses that of the first regime."""
+    """Build the work functions, one per regime, and per convention with work of its own.
+
+    A regime that runs only the same forward pass as the first one reuses the function of the first one.
+    """
     found = []
     for key, regime in program.works():
         if regime.name == program.regimes[0].name:
@@ -150,7 +162,7 @@ def regimes(program: Program) -> list[Function]:
 
 
 def work_of(program: Program, name: str, regime: RegimeLines, doc: str) -> Function:
-    """Build the function that returns the work lines of a regime."""
+    """Build the function that returns the work of a regime, one row per contraction."""
     amounts = list(dict.fromkeys(line.amount for line in regime.lines))
     vectors = [formula for amount in amounts for _, formula in (*amount.useful, *amount.executed)]
     rows = [(line.module, cells_of(line)) for line in regime.lines]
@@ -172,7 +184,10 @@ def work_of(program: Program, name: str, regime: RegimeLines, doc: str) -> Funct
 
 
 def amount_of(program: Program, amount: Amount, text: Callable[[Formula], str]) -> str:
-    """Print an amount as a vector over the moments; a choice of two if useful and executed pairs differ."""
+    """Print an amount as an array with one coefficient per moment.
+
+    If useful and executed pairs differ, print a choice of two arrays.
+    """
     useful, executed = (
         vector(text(dict(terms).get(place, ZERO)) for place in range(len(program.moments)))
         for terms in (amount.useful, amount.executed)
@@ -181,7 +196,10 @@ def amount_of(program: Program, amount: Amount, text: Callable[[Formula], str]) 
 
 
 def parameters(program: Program) -> tuple[list[tuple[str, str]], list[Function]]:
-    """Parameter functions: (regime, function name) pairs, and the functions; equal tensors share one."""
+    """Build the functions that return parameters; regimes with equal tensors share one.
+
+    Return ((regime, name of its function) pairs, functions).
+    """
     names: list[tuple[str, str]] = []
     functions: dict[tuple[Tensor, ...], Function] = {}
     for regime in program.regimes:
@@ -193,7 +211,10 @@ def parameters(program: Program) -> tuple[list[tuple[str, str]], list[Function]]
 
 
 def elements(program: Program, name: str, tensors: Sequence[Tensor]) -> Function:
-    """Build the function that counts elements by parameter name; tensors of equal name are added."""
+    """Build the function that returns the number of elements by parameter name.
+
+    The numbers of tensors with equal names are added.
+    """
     counts = {path: tuple(some) for path, some in grouped((tensor.name, tensor.count) for tensor in tensors).items()}
     scope = Scope(program, JAVASCRIPT, [tensor.count for tensor in tensors])
     table = shared(list(counts.items()), scope.taken)
@@ -206,7 +227,10 @@ def elements(program: Program, name: str, tensors: Sequence[Tensor]) -> Function
 
 
 def trained(program: Program) -> list[tuple[str, str, list[str], str]]:
-    """Regimes with frozen parameters: (regime, function name, statements, number of trained elements)."""
+    """Return, per regime with frozen parameters, the parts of the function that counts trained elements.
+
+    They are (regime, name of the function, statements, expression of the number).
+    """
     found = []
     for regime in program.regimes:
         if not all(regime.trains):
@@ -218,9 +242,10 @@ def trained(program: Program) -> list[tuple[str, str, list[str], str]]:
 
 
 def work_context(program: Program) -> dict[str, Any]:
-    """Template variables for the functions of work and parameters.
+    """Return the template variables for the functions of work and parameters.
 
-    ``hidden`` are the positions of lines that PyTorch's counter does not see, ``work`` the function names by key.
+    ``hidden`` are the positions of rows of contractions that PyTorch's counter does not see, by regime. ``work`` are pairs
+    (regime, name of its work function).
     """
     works = dict(program.works())
     names, counts = parameters(program)
@@ -246,12 +271,12 @@ def untrained(regime: RegimeLines) -> bool:
 
 
 def forward_only(regime: RegimeLines) -> list[object]:
-    """Forward pass of a regime, as a list to compare with other regimes."""
+    """Return all that the forward pass of a regime consists of, for comparison with other regimes."""
     return [(line.module, line.amount, line.unit, line.forward, line.contraction, len(line.backward)) for line in regime.lines]
 
 
 def short_names(amounts: Sequence[Amount], program: Program) -> dict[str, str]:
-    """Amount -> variable name in tables; a long name is replaced by that of the amount's only moment."""
+    """Map the name of each amount to a variable; a long name becomes that of its only moment."""
     names = {amount.name: f"{amount.name}_" for amount in amounts}
     for amount in amounts:
         alone = amount.useful if amount.useful == amount.executed and [count for _, count in amount.useful] == [ONE] else ()
@@ -262,12 +287,12 @@ def short_names(amounts: Sequence[Amount], program: Program) -> dict[str, str]:
 
 
 def cells_of(line: Line) -> Cells:
-    """Cells of a line, without its module."""
+    """Return the cells of the table row for a contraction, without its module."""
     return line.amount.name, line.unit, line.forward, line.backward, line.recomputed, line.contraction
 
 
 def formulas_of(cells: Cells) -> list[Formula]:
-    """Formulas in the cells of a line."""
+    """Return the formulas in the cells of a table row."""
     _, unit, forward, backward, recomputed, _ = cells
     return [unit, forward, *backward, recomputed]
 
@@ -279,7 +304,10 @@ def printed(
     table: Table[T],
     columns: Callable[[str, T], list[str]],
 ) -> Function:
-    """Build the function that returns ``table``; ``columns`` prints the cells of a row."""
+    """Build the function ``name`` that returns ``table``.
+
+    ``scope`` contains its statements, and ``columns`` prints the cells of a row from its path and cells.
+    """
 
     def rows(entries: Sequence[Row[T] | Use]) -> list[str]:
         aligned = iter(columns_aligned([columns(row.path, row.cells) for row in entries if isinstance(row, Row)], WIDEST))

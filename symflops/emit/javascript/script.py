@@ -70,12 +70,15 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
 
 
 def key_of(program: Program) -> str:
-    """Key under which an estimator registers: ``model``, or ``model/structure``."""
+    """Return the key under which a script registers its estimator: ``model`` or ``model/structure``."""
     return program.name + (f"/{program.variant}" if program.variant else "")
 
 
 def part_context(program: Program) -> dict[str, Any]:
-    """Template variables for the parts of the work: a letter per part, and per regime its lines' letters."""
+    """Return the template variables for the parts of the work, such as attention.
+
+    ``part_names`` maps a letter to each part. ``parts`` maps each regime to a string with one letter per contraction.
+    """
     works = dict(program.works())
     parts = dict.fromkeys(part_of(line) for regime in works.values() for line in regime.lines)
     letters = {part: chr(ord("a") + number) for number, part in enumerate(parts)}
@@ -84,7 +87,7 @@ def part_context(program: Program) -> dict[str, Any]:
 
 
 def sets(program: Program) -> dict[str, list[list[object]]]:
-    """Streams by index set: name, axes, and the length of an omitted stream (None if required)."""
+    """Map each index set to its streams: (name, axes, length if the stream is omitted; None if required)."""
     optional = {stream.name: stream.absent if stream.optional else None for stream in program.streams}
     return {group[0][1]: [[name, list(axes), optional[name]] for name, _, axes, _ in group] for group in stream_groups(program)}
 
@@ -113,7 +116,7 @@ def default(field: Field, program: Program) -> str:
 
 
 def of_null(field: Field, program: Program) -> str:
-    """Print the value of a size that is null in a config; ``undefined`` if the class refuses null."""
+    """Print the value that a size has if it is null in a config; ``undefined`` if the class refuses null."""
     if field.null is not None:
         return size_value(field, field.null, program)
     if field.nullable:
@@ -140,7 +143,10 @@ def size_value(field: Field, given: Formula | bool | str | tuple[object, ...], p
 
 
 def per_token(program: Program) -> list[tuple[str, list[str], list[tuple[int, str]]]]:
-    """Tokens of a batch by regime: (regime, statements, (moment position, multiple) pairs, maybe empty)."""
+    """Return how to compute the tokens of a batch: (regime, statements, terms) per regime.
+
+    The terms, maybe none, are pairs (position of a moment, factor as text), whose products are added.
+    """
     found = []
     for regime in program.regimes:
         scope = Scope(program, JAVASCRIPT, [part for _, part in regime.tokens])
@@ -149,7 +155,10 @@ def per_token(program: Program) -> list[tuple[str, list[str], list[tuple[int, st
 
 
 def active(program: Program) -> list[tuple[str, list[str], str]]:
-    """Regimes in which a token uses only some parameters: (regime, statements, active parameters)."""
+    """Return (regime, statements, number of active parameters as text) per regime that has inactive ones.
+
+    Active parameters are those that one token uses.
+    """
     found = []
     for regime in program.regimes:
         if regime.active is not None and regime.active != regime.parameters:
@@ -178,30 +187,33 @@ def figure(statistic: Statistic, program: Program) -> str:
 
 
 def inner(length: InnerLength, program: Program) -> tuple[str, str, str, str]:
-    """Print an inner length: columns, arguments and body of a function of one item, requirement text."""
+    """Print the parts of a check that a length inside of the model is valid.
+
+    They are (columns, arguments of a function of one item, its body, text of what the class requires).
+    """
     columns = lengths_in(length.formula, program)
     return json.dumps(columns), ", ".join(map(name_of, columns)), PRINT.text(length.formula), words_of(length)
 
 
 def words_of(one: InnerLength | BatchCondition) -> str:
-    """Print the requirement of the class as a template literal; empty if it has no text."""
+    """Print what the class requires as a template literal; empty if there is no text."""
     values = [f"${{{PRINT.text(value)}}}" for value in one.values]
     words = json.dumps(one.text, ensure_ascii=False)[1:-1].translate(TEMPLATE).format(*values)
     return f"`{words}`" if words else ""
 
 
 def parts_of(condition: BatchCondition) -> list[Formula]:
-    """Formulas of a condition on a batch."""
+    """Return all formulas of a condition on a batch."""
     return [condition.formula, *condition.values, *(statistic.formula for statistic in condition.statistics)]
 
 
 def statistics_of(program: Program) -> list[Statistic]:
-    """Statistics that conditions on a batch read."""
+    """Return the statistics in the conditions on a batch, each once."""
     return list(dict.fromkeys(statistic for one in program.conditions for statistic in one.statistics))
 
 
 def demand(one: BatchCondition, program: Program) -> tuple[str, str, str]:
-    """Print a condition on a batch: test that its columns have items, formula, requirement text."""
+    """Print a condition on a batch: (test that there are items, condition, text of what is required)."""
     firsts = {row[1]: columns_of(row)[0] for row in reversed(stream_rows(program))}
     sets = dict.fromkeys(statistic.items for statistic in one.statistics)
     return " && ".join(f"$c.{firsts[items]}.length" for items in sets), PRINT.text(one.formula), words_of(one)

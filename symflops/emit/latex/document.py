@@ -62,7 +62,7 @@ def code(text: str) -> str:
 
 
 class LatexPage(PagePrinter):
-    """Prints the nodes of a page in LaTeX; a line may break at ``thin``, the space between factors."""
+    """Printer of pages in LaTeX; a line may break at ``thin``, the space between factors."""
 
     line = 405.0
 
@@ -80,7 +80,7 @@ class LatexPage(PagePrinter):
         return f"${self.breakable(math_text(node, self.printer))}$"
 
     def breakable(self, text: str) -> str:
-        """Add line breaks between factors, and between the arguments of a long function."""
+        """Return math with line breaks allowed between factors, and between arguments of a long function."""
         text = text.replace(", ", rf", {self.thin} ") if len(text) > LONG_MATH and self.thin == BREAK else text
         return LIMITS.sub(lambda found: found[0] + self.thin, text).replace(r" \, ", f" {self.thin} ")
 
@@ -139,11 +139,11 @@ class LatexPage(PagePrinter):
         return "\n".join([rf"\begingroup{small}", *lines, r"\endgroup"])
 
     def titles(self, node: Table) -> str:
-        """The row of titles."""
+        """Print the row of the titles of a table's columns."""
         return " & ".join(self.words(each.title) for each in node.columns) + r" \\"
 
     def table_rows(self, node: Table) -> list[str]:
-        """The rows of a table; those of a group are indented below its heading."""
+        """Print the rows of a table; rows of a group are indented below its heading."""
         rows, indent, count = [], "", len(node.columns)
         for row in node.rows:
             if isinstance(row, Group):
@@ -166,5 +166,5 @@ class LatexPage(PagePrinter):
 
 
 def column(each: Column) -> str:
-    """LaTeX column specifier."""
+    """Return the LaTeX column specifier of a table column."""
     return rf"P{{{each.share / 100:.2f}\linewidth}}" if each.share else "r" if each.number else "l"

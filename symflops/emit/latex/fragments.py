@@ -55,7 +55,10 @@ BIBTEX = (
 
 
 def render_fragments(program: Program, version: str, wide: str = "page") -> dict[str, str]:
-    """Print the pieces of ``PIECES`` in LaTeX by name; ``wide`` is the paper's text width (``WIDTHS``)."""
+    """Print fragments in LaTeX: map each name in ``PIECES`` to its text.
+
+    ``wide`` names the text width of the paper (one of ``WIDTHS``).
+    """
     found = fragments(abbreviated(program.first()))
     make = ColumnFragment if wide == "column" else LatexFragment
     printer = make(letters_of(found), found.page.program.name)
@@ -65,7 +68,7 @@ def render_fragments(program: Program, version: str, wide: str = "page") -> dict
 
 
 class LatexFragment(LatexPage):
-    """Prints a piece for text 345 points wide; labels of equations begin with ``name``."""
+    """Printer of a fragment for text 345 points wide; labels of its equations begin with ``name``."""
 
     line = 220.0  # beside a head and a number
     least = 345.0
@@ -81,7 +84,7 @@ class LatexFragment(LatexPage):
         return f"${self.breakable(text) if width(text) > NARROW else text}$"
 
     def breakable(self, text: str) -> str:
-        """Add line breaks between factors, and within long class names."""
+        """Return math with line breaks allowed between factors, and within long class names."""
         return LONG.sub(lambda found: PART.sub(r"\\text{\g<0>}\\penalty500 ", found[1]), super().breakable(text))
 
     def equation_link(self, number: int) -> str:
@@ -125,7 +128,10 @@ class LatexFragment(LatexPage):
         return f"\\begin{{align}}\n{body}\n\\end{{align}}"
 
     def line_rows(self, line: Line) -> list[str]:
-        """Rows of one line of an alignment; cases that are too wide are printed with Iverson brackets instead."""
+        """Print one line as rows of an alignment.
+
+        Cases that are too wide are printed as a sum with Iverson brackets.
+        """
         rows = self.rows([line])
         if all("cases" not in row or extent(row) <= self.cases for row in rows):
             return rows
@@ -152,7 +158,7 @@ class LatexFragment(LatexPage):
         return self.height(node) > LINES
 
     def height(self, node: Table) -> int:
-        """Height of a table in lines of text."""
+        """Return the height of a table, as a number of lines of text."""
         lines = 0
         for row in node.rows:
             cells = (row.words,) if isinstance(row, Group) else row
@@ -164,19 +170,19 @@ class LatexFragment(LatexPage):
         return lines
 
     def extent(self, words: Words) -> float:
-        """Width of ``words`` in points."""
+        """Return the width of ``words`` in points."""
         return sum(width(math_text(node, self.printer)) if isinstance(node, Math) else letters(node) for node in words)
 
 
 class ColumnFragment(LatexFragment):
-    """Prints a piece for a two-column paper: equations fit one column, tables are floats across both."""
+    """Printer of a fragment for a two-column paper: equations fit a column, tables float across both."""
 
     line = 168.0  # beside an indent and a number
     least = COLUMN
     cases = 200.0
 
     def line_rows(self, line: Line) -> list[str]:
-        """Rows of one line, flush left; a long first row leaves the head on a row of its own."""
+        """Print one line as rows, flush left; if the first row is too long, the head has a row of its own."""
         first, *rest = super().line_rows(line)
         head, _, text = first.partition(" ={}& ")
         if width(head) + width(text) > self.line:
@@ -208,15 +214,15 @@ class ColumnFragment(LatexFragment):
 
 
 def indented(row: str) -> str:
-    """Indent a continuation row of a line."""
+    """Return a row that continues a line, with an indent before its text."""
     return row if row.startswith(r"&\qquad") else row.replace("&", r"&\quad ", 1)
 
 
 def letters(node: Inline) -> float:
-    """Width of text or code in points."""
+    """Return the width of an inline node that is not math, in points."""
     return (WIDE_LETTER if isinstance(node, Code) else LETTER) * len(without_markup(node))
 
 
 def without_markup(node: Inline) -> str:
-    """Text or code without markup."""
+    """Return text or code without markup; of another node, letters of about the same width."""
     return node if isinstance(node, str) else node.text if isinstance(node, Code) else re.sub("[a-z]", "x", str(node))

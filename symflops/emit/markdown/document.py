@@ -66,7 +66,7 @@ class Shown:
 
 
 def _lines(program: Program, case: Case) -> Iterator[Line]:
-    """Equations of a case: parameters, closed forms, and the definitions that they use."""
+    """Yield the lines for one regime and convention: parameters, closed forms, definitions in them."""
     yield Line("parameters", (Scaled(program.regime(case.regime).parameters),))
     for name, terms in (("forward", case.forward), ("backward", case.backward), ("recomputed", case.recomputed)):
         if terms:
@@ -90,7 +90,7 @@ def render_page(shown: Document, version: str) -> str:
 
 
 def render_fragments(program: Program, version: str) -> dict[str, str]:
-    """Print the pieces of ``PIECES`` in Markdown by name, to paste into another page."""
+    """Print fragments in Markdown, for another page: map each name in ``PIECES`` to its text."""
     found = fragments(abbreviated(program.first()))
     printer = MarkdownPage(letters_of(found))
     return {name: printer.blocks(blocks) + "\n" for name, blocks in named_blocks(found, version).items()}
@@ -107,14 +107,17 @@ def escape(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Print ``text`` as a code span, tables included: bars are escaped, and backticks lengthen the fence."""
+    """Print ``text`` as a code span that is safe in a table.
+
+    Bars are escaped, and a text with backticks is enclosed in more of them.
+    """
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence, pad = "`" * (longest + 1), " " if longest else ""
     return f"{fence}{pad}{' '.join(text.split())}{pad}{fence}".replace("|", r"\|")
 
 
 class MarkdownPage(PagePrinter):
-    """Prints the nodes of a page in Markdown."""
+    """Printer of pages in Markdown."""
 
     end = ROW
 
@@ -182,7 +185,10 @@ OUTSIDE = (
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Specs of one folder: ``specs`` maps names to measured comparisons, ``unmeasured`` have no records."""
+    """The specs of one folder.
+
+    ``specs`` maps the names of specs with measured records to the results, ``unmeasured`` names those without.
+    """
 
     name: str
     specs: Mapping[str, Sequence[Verification]]
@@ -190,17 +196,17 @@ class Family:
 
     @property
     def folder(self) -> str:
-        """Folder of the family's pages, as a prefix of links."""
+        """Folder of the pages of these specs, as the beginning of their addresses; may be empty."""
         return f"{self.name}/" if self.name else ""
 
     @property
     def exact(self) -> int:
-        """Number of records that the derivation equals."""
+        """Number of records of the family to which derivations are equal."""
         return sum(len(found.cases) for verified in self.specs.values() for found in verified)
 
     @property
     def inexact(self) -> int:
-        """Number of records that are known to differ."""
+        """Number of records of the family that derivations are known not to equal."""
         return sum(len(found.inexact) for verified in self.specs.values() for found in verified)
 
 
@@ -213,7 +219,7 @@ def render_summary(families: Sequence[Family], version: str) -> str:
 
 
 def overview(families: Sequence[Family]) -> Iterator[Block]:
-    """Overview of the summary: exact and inexact records per family."""
+    """Yield the overview at the head of the summary: numbers of exact and inexact records per family."""
     exact, inexact = (sum(getattr(family, kind) for family in families) for kind in ("exact", "inexact"))
     differ: Words = (
         (f", {inexact} {plural(inexact, 'is', 'are')} ", Link("#known-to-differ", ("known to differ",))) if inexact else ()
@@ -228,7 +234,7 @@ def overview(families: Sequence[Family]) -> Iterator[Block]:
 
 
 def family_section(family: Family) -> Section:
-    """Section of a family: its records, and its specs without records."""
+    """Build the section of a family: its records, and its specs without records."""
     blocks: list[Block] = []
     if family.specs:
         columns = [Column((title,), number=title in NUMBERS) for title in ("Class", "Spec", "Case", *NUMBERS, "Versions")]
@@ -249,7 +255,7 @@ def link(family: Family, name: str) -> Link:
 
 
 def record_rows(family: Family, name: str, found: Verification) -> Iterator[tuple[Words, ...]]:
-    """Table rows of the records of one class."""
+    """Yield a table row per record of one class."""
     package, class_name = found.reference.split(".", 1)
     versions = f"{package} {found.version}" + (f", torch {found.torch}" if package != "torch" else "")
     cases: list[tuple[VerifiedCase, Words]] = [(case, ("0",)) for case in found.cases]
@@ -263,7 +269,7 @@ def record_rows(family: Family, name: str, found: Verification) -> Iterator[tupl
 
 
 def known_to_differ(families: Sequence[Family]) -> Iterator[Section]:
-    """Section of the records that cannot be exact, each with its reason."""
+    """Yield the section of the records that no derivation can equal, each with its reason."""
     found = [each for family in families for verified in family.specs.values() for item in verified for _, each in item.inexact]
     if not found:
         return

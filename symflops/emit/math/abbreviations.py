@@ -15,7 +15,10 @@ from symflops.ops.activation import LEARNED
 
 
 def with_plain_words(program: Program) -> Program:
-    """Drop parameters that only non-default activations have; the docs of the sizes note the omission."""
+    """Return the program without parameters that only activations other than the default ones have.
+
+    The descriptions of the sizes that choose activations then mention the omission.
+    """
     defaults = {field.letter: field.default for field in program.fields}
     left_out: dict[str, dict[str, None]] = {}
 
@@ -43,7 +46,7 @@ def with_plain_words(program: Program) -> Program:
 
 
 def noted(field: Field, words: dict[str, None] | None) -> Field:
-    """Add a note to a size's doc on the values whose parameters are omitted."""
+    """Return a size whose description says that parameters of activations ``words`` are omitted."""
     return replace(field, doc=f"{field.doc}; parameters of {' and '.join(words)} are left out here") if words else field
 
 
@@ -60,7 +63,10 @@ def abbreviated(program: Program) -> Program:
 
 
 def long_parts(program: Program) -> Iterator[Formula]:
-    """Sums over iterations and functions of sizes that are too wide; the outermost of nested ones."""
+    """Yield the sums over iterations and functions of sizes in tables that are too wide for a cell.
+
+    Of nested ones only the outermost is yielded.
+    """
     printer = LatexPrinter(letters(program))
 
     def outermost(formula: Formula) -> Iterator[Formula]:
@@ -75,7 +81,7 @@ def long_parts(program: Program) -> Iterator[Formula]:
 
 
 def long_counts(program: Program) -> Iterator[Formula]:
-    """Counts and FLOPs per product that are still too wide for a table cell."""
+    """Yield numbers of executions and FLOPs per product that are too wide for a table cell."""
     printer = LatexPrinter(letters(program))
     for formula in distinct(counts(program)):
         stiff = any(isinstance(part, Text) and len(part.value) > WORD for part in walk(formula))
@@ -85,12 +91,12 @@ def long_counts(program: Program) -> Iterator[Formula]:
 
 
 def distinct(formulas: Iterable[Formula]) -> Iterable[Formula]:
-    """Deduplicate formulas by identity, in order; many lines share one object."""
+    """Return the formulas in order, each object once (not compared by value, which is slow)."""
     return {id(formula): formula for formula in formulas}.values()
 
 
 def counts(program: Program) -> Iterator[Formula]:
-    """Numbers of executions and of copies in the tables."""
+    """Yield the number of executions of each contraction and gradient, and of copies of each tensor."""
     for regime in program.regimes:
         for line in regime.lines:
             yield from (line.forward, *line.backward)
@@ -98,7 +104,7 @@ def counts(program: Program) -> Iterator[Formula]:
 
 
 def units(program: Program) -> Iterator[Formula]:
-    """FLOPs per product of every line."""
+    """Return the FLOPs of one product, per contraction."""
     return (line.unit for regime in program.regimes for line in regime.lines)
 
 

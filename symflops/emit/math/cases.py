@@ -24,7 +24,10 @@ Rows = tuple[tuple[Conditions, T], ...]
 
 
 def by_cases(poly: Poly, key: Callable[[Formula], Any]) -> Rows[Poly]:
-    """Split a polynomial by its conditions into cases; split on the most frequent condition first."""
+    """Split a polynomial into the cases of its conditions, the most frequent condition first.
+
+    ``key`` decides between equally frequent conditions.
+    """
     uses = Counter(atom for monomial in poly.terms for atom, _ in monomial if isinstance(atom, Bracket))
     if not uses:
         return (((), poly),)
@@ -37,7 +40,7 @@ def by_cases(poly: Poly, key: Callable[[Formula], Any]) -> Rows[Poly]:
 
 
 def assumed(poly: Poly, condition: Bracket, holds: bool) -> Poly:
-    """Simplify ``poly`` under a condition or its negation; a size equals at most one string."""
+    """Simplify ``poly`` for the case that ``condition`` is true, or if not ``holds``, that it is false."""
     void: set[Formula] = set() if holds else {condition, *_zero(condition)}
     if holds == (condition.kind == "equal"):
         void |= {atom for monomial in poly.terms for atom, _ in monomial if _excluded(atom, condition)}
@@ -54,7 +57,7 @@ def _zero(condition: Bracket) -> Iterator[Formula]:
 
 
 def multiplied_out(formula: Formula) -> Poly:
-    """Expand ``formula`` into a polynomial with canonical iteration counts and ``[a >= 1]*a`` as ``a``.
+    """Expand ``formula`` into a polynomial: iterations in canonical form, and ``[a >= 1]*a`` as ``a``.
 
     Products of conditions that exclude each other vanish.
     """
@@ -71,9 +74,10 @@ def multiplied_out(formula: Formula) -> Poly:
 
 
 def _spelled(atom: Formula) -> Poly | None:
-    """Canonical form of a sum over iterations: index renamed, last iterations as all minus the first ones.
+    """Return the canonical form of a sum over iterations; None for any other formula.
 
-    A negated condition likewise becomes all iterations minus those for which the condition holds.
+    The index is renamed. The last iterations become all iterations minus the first ones, and those without a condition become
+    all iterations minus those with the condition.
     """
     if not isinstance(atom, TallyOf):
         return None
@@ -91,7 +95,7 @@ def _spelled(atom: Formula) -> Poly | None:
 
 
 def _counted(atom: TallyOf, monomial: Monomial) -> Poly:
-    """Count the iterations of ``atom`` that satisfy all conditions of ``monomial``."""
+    """Return the number of iterations of the loop in ``atom`` with all conditions in ``monomial``."""
     if not monomial:
         return multiplied_out(atom.high) - multiplied_out(atom.low)
     written = [part for part in walk(atom.condition) if (part, 1) in monomial]
@@ -99,7 +103,7 @@ def _counted(atom: TallyOf, monomial: Monomial) -> Poly:
 
 
 def _excluded(atom: Formula, condition: Bracket) -> bool:
-    """Whether ``atom`` excludes ``condition``: one size has different values, or a value and null."""
+    """Whether ``atom`` and ``condition`` cannot both hold: a size has two values, or a value and null."""
     match atom, condition:
         case Bracket("equal", (one, Num() | Text() as left)), Bracket("equal", (other, Num() | Text() as right)):
             return one == other and left != right
@@ -123,7 +127,7 @@ def joined(rows: Rows[Formula]) -> Formula:
 
 
 def rows_of(formula: Formula) -> Rows[Formula]:
-    """Split a formula that :func:`joined` made back into cases; any other formula is a single case."""
+    """Split a formula that :func:`joined` returned into its cases; any other formula is one case."""
     match formula:
         case Sum((Prod((Bracket() as first, *some)), Prod((Sum((one, Prod((minus, second)))), *others)))) if (
             one == ONE and minus == MINUS and first == second
@@ -135,13 +139,16 @@ def rows_of(formula: Formula) -> Rows[Formula]:
 
 
 def _below(condition: Bracket, holds: bool, factors: Sequence[Formula]) -> Rows[Formula]:
-    """Cases of a product, each with ``condition`` added in front."""
+    """Return the cases of the product of ``factors``, each with ``condition`` as its first condition."""
     inner = product_of(list(factors)) if factors else ONE
     return tuple((((condition, holds), *rest), value) for rest, value in rows_of(inner))
 
 
 def cases_text(rows: Sequence[tuple[Conditions, Sequence[Formula]]], printer: LatexPrinter, points: float, end: str) -> str:
-    """Print the cases of one or more values in LaTeX, in lines of at most ``points``; ``end`` ends a line."""
+    """Print values by cases in LaTeX: in each case the values under its conditions.
+
+    Lines are at most ``points`` wide and end with ``end``.
+    """
     lines = []
     for place, (conditions, values) in enumerate(rows):
         told = ", ".join(printer.bracket(condition, holds)[0][1:-1] for condition, holds in conditions)

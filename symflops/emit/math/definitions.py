@@ -25,14 +25,14 @@ HEADS, PARTS = ("N", "K", "M", "C", "R", "Z"), ("A", "Q", "U", "Y", "X")
 
 @dataclass(frozen=True)
 class Made:
-    """A definition: letter and value."""
+    """A definition that shortens formulas: a new letter for a polynomial."""
 
     letter: Sym
     value: Poly
 
     @cached_property
     def identity(self) -> Poly:
-        """Value minus letter, a polynomial that is 0."""
+        """The value minus the letter: a polynomial that equals 0."""
         return self.value - Poly.atom(self.letter)
 
     def put_into(self, poly: Poly) -> Poly:
@@ -50,7 +50,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Forms:
-    """Polynomials that are printed together, with their definitions."""
+    """Polynomials that are printed together, and the definitions ``made`` for them so far."""
 
     writer: Measured
     polys: tuple[Poly, ...]
@@ -58,22 +58,25 @@ class Forms:
 
     @cached_property
     def cost(self) -> int:
-        """Reading cost of the forms and the definitions."""
+        """Effort to read the polynomials and the definitions, as operators in their shortest forms."""
         return sum(map(self.writer.cost, self.polys)) + sum(self.writer.worth(each.value) for each in self.made)
 
     @cached_property
     def weight(self) -> int:
-        """Reading cost of the expanded forms and definitions, a cheap estimate of :attr:`cost`."""
+        """Quick estimate of :attr:`cost` from the terms of the polynomials and the definitions."""
         return sum(weight(part) for poly in (*self.polys, *(each.value for each in self.made)) for part in poly.terms)
 
     def using(self, made: Made) -> Forms:
-        """Add a definition: substitute it into the forms and the earlier definitions that it does not use."""
+        """Return the forms with a further definition, its letter substituted wherever that is shorter.
+
+        It is not substituted into definitions that it depends on.
+        """
         read = self.read_by(made)
         earlier = (each if each.letter in read else replace(each, value=made.put_into(each.value)) for each in self.made)
         return Forms(self.writer, tuple(map(made.put_into, self.polys)), (*earlier, made))
 
     def read_by(self, made: Made) -> set[Formula]:
-        """Letters of the definitions that ``made`` depends on, directly or through others."""
+        """Return the letters of the definitions that ``made`` depends on, directly or through others."""
         found, left = set[Formula](), [made]
         while left:
             names = {name for atom in atoms(left.pop().value) for name in symbols(atom)}
@@ -83,7 +86,7 @@ class Forms:
         return found
 
     def shortened(self) -> Forms:
-        """Add the definition that shortens the forms most; return the same forms if none does."""
+        """Return the forms with the definition that shortens them most; the forms themselves if none does."""
         further = []
         for value in dict.fromkeys(map(normalised, self.writer.candidates(self.polys))):
             cases = self.writer.cases(value)
@@ -126,7 +129,7 @@ def by_choices(program: Program) -> Program:
 
 
 class Opening:
-    """Expands the letters that :func:`defined` and tables introduced."""
+    """Function that replaces the letters of made definitions in a formula by their values."""
 
     def __init__(self, program: Program) -> None:
         self.values: dict[Formula, Formula] = {}
@@ -140,7 +143,7 @@ class Opening:
 
 
 def in_letters(program: Program) -> Callable[[Formula], Formula]:
-    """Return a function that writes formulas in shortest form with the letters of :func:`defined`."""
+    """Return a function that rewrites a formula as short as possible, with letters of :func:`defined`."""
     writer, opening = Measured(program), Opening(program)
     known: list[Made] = []
     for definition in program.definitions:
@@ -167,9 +170,9 @@ def in_letters(program: Program) -> Callable[[Formula], Formula]:
 
 
 def in_counts(write: Callable[[Formula], Formula]) -> Callable[[Formula], Formula]:
-    """Restrict ``write`` of :func:`in_letters`: keep formulas that would use letters of parts.
+    """Return ``write`` of :func:`in_letters`, changed to leave formulas alone that would get part letters.
 
-    Letters of parts may cancel in a difference.
+    Such a letter, which stands for a part of a closed form, may cancel in a difference.
     """
 
     def written(formula: Formula) -> Formula:
@@ -180,7 +183,7 @@ def in_counts(write: Callable[[Formula], Formula]) -> Callable[[Formula], Formul
 
 
 def identities(poly: Poly) -> Iterator[Poly]:
-    """Zero polynomials ``max(0, a - b) + min(a, b) - a`` for the atoms of ``poly``."""
+    """Yield polynomials ``max(0, a - b) + min(a, b) - a``, which equal 0, if ``poly`` has both functions."""
     found = atoms(poly)
     for atom in found:
         match atom:
@@ -192,7 +195,7 @@ def identities(poly: Poly) -> Iterator[Poly]:
 
 
 def with_definitions(program: Program, shown: Sequence[Formula], found: Forms) -> Program:
-    """Rewrite closed forms, parameters and numbers of executions in terms of the definitions."""
+    """Return the program with the definitions ``found``, used in ``shown`` and all other formulas."""
     names, writer = renamed(found.made), found.writer
     regimes = [(line.forward, *line.backward) for regime in program.regimes for line in regime.lines]
     shown = [*shown, *(count for counts in regimes for count in counts), program.parameters]
@@ -212,7 +215,7 @@ def with_definitions(program: Program, shown: Sequence[Formula], found: Forms) -
 
 
 def renamed(made: Sequence[Made]) -> Rewriting:
-    """Renumber the letters of definitions by kind, in the order of definition."""
+    """Return a function that renumbers the letters of definitions in formulas, in order, by kind."""
     new: dict[Formula, Formula] = {}
     for head in (COUNT, PART):
         mine = [each.letter for each in in_order(made) if each.letter.name.startswith(head)]
@@ -221,7 +224,7 @@ def renamed(made: Sequence[Made]) -> Rewriting:
 
 
 def in_order(made: Sequence[Made]) -> Iterator[Made]:
-    """Sort definitions so that each follows those that it depends on."""
+    """Yield the definitions in an order in which each follows those that it depends on."""
     left = list(made)
     while left:
         names = {each.letter.name for each in left}
@@ -231,7 +234,7 @@ def in_order(made: Sequence[Made]) -> Iterator[Made]:
 
 
 def listed(program: Program, found: Forms, names: Rewriting) -> Iterator[Definition]:
-    """Convert the definitions into those of a program."""
+    """Yield the definitions ``found`` as definitions of a program, with letters renamed by ``names``."""
     heads = {COUNT: head_of(program, HEADS), PART: head_of(program, PARTS)}
     for made in in_order(found.made):
         letter = names(made.letter).name
@@ -243,6 +246,9 @@ def listed(program: Program, found: Forms, names: Rewriting) -> Iterator[Definit
 
 
 def head_of(program: Program, heads: Sequence[str]) -> str:
-    """First of ``heads`` that is no symbol of the program (definitions add a number), else the first."""
+    """Return the first of the letters ``heads`` that the program does not use, else the first of all.
+
+    Definitions are named by this letter with a number.
+    """
     taken = {text for text in letters(program).values() if "_" not in text}
     return next((head for head in heads if head not in taken), heads[0])

@@ -14,7 +14,7 @@ LINE = 375.0
 
 @lru_cache(maxsize=1 << 14)
 def width(text: str) -> float:
-    """The approximate width of ``text`` in print, in points."""
+    """Return the approximate width of the LaTeX formula ``text`` in print, in points."""
     text = LIMITS.sub(lambda found: "x" * (3 + round(0.7 * len(re.sub("[ {}^]", "", max(*found.groups(), key=len))))), text)
     small = sum(len(part) for part in re.findall(r"[_^]\{([A-Za-z0-9+]*)\}", text))
     thin = len(re.findall(r"\\,|\\thin", text))
@@ -51,7 +51,7 @@ def fold(text: str, line: float = LINE) -> list[str]:
 
 
 def breaks(text: str) -> Iterator[tuple[int, int]]:
-    """Possible line breaks before plus or minus: (position, depth of brackets)."""
+    """Yield the possible line breaks before a plus or minus: (position, number of brackets around it)."""
     braces = nested = 0
     for found in re.finditer(r"[{}()\[\]]|\\[lr](?:floor|ceil)| (?=[+-] )", text):
         braces += {"{": 1, "}": -1}.get(found.group(), 0)

@@ -26,7 +26,7 @@ NOT_EQUAL, EMPTY = r"\ne", r"\varnothing"
 
 
 class LatexPrinter(Printer):
-    """LaTeX math.
+    """Printer of formulas in LaTeX math.
 
     Args:
         names: LaTeX by letter.
@@ -40,14 +40,17 @@ class LatexPrinter(Printer):
         self.after = after
 
     def visit(self, formula: Formula) -> tuple[str, int]:
-        """Print ``formula``: (text, precedence); 1 minus a condition prints as the negated condition."""
+        """Print ``formula``; return (text, precedence of its outermost operator).
+
+        1 minus a condition is printed as the negated condition.
+        """
         match formula:
             case Sum((Num(one), Prod((Num(minus), Bracket() as condition)))) if one == 1 and minus == -1:
                 return self.bracket(condition, holds=False)
         return super().visit(formula)
 
     def sum(self, terms: tuple[Formula, ...]) -> str:
-        """Print a sum, with a positive term first."""
+        """Print the sum of ``terms``, with a positive term first."""
         return super().sum(tuple(sorted(terms, key=is_negative)) if is_negative(terms[0]) else terms)
 
     def number(self, value: Fraction) -> tuple[str, int]:
@@ -134,7 +137,7 @@ class LatexPrinter(Printer):
         return rf"\operatorname{{{'sum' if formula.function == 'total' else formula.function}}}({arguments})", ATOM
 
     def bracket(self, formula: Bracket, holds: bool = True) -> tuple[str, int]:
-        """Print a condition, or its negation, in Iverson brackets."""
+        """Print a condition in Iverson brackets; its negation if not ``holds``."""
         texts = [self.text(argument) for argument in formula.arguments]
         match formula.kind:
             case "flag":
@@ -162,14 +165,15 @@ class LatexPrinter(Printer):
 
 
 def inverse(divisor: Power) -> Formula:
-    """Divisor that a negative power stands for."""
+    """Return the divisor that a power with negative exponent stands for, such as ``a`` for ``a**-1``."""
     return divisor.base if divisor.exponent == -1 else Power(divisor.base, -divisor.exponent)
 
 
 def letters(program: Program) -> dict[str, str]:
-    """LaTeX by letter of a program; ``moment@0``, ``moment@1`` ... are its moments, and empty means 1.
+    """Map each letter of a program to LaTeX; its moments have the letters ``moment@0``, ``moment@1``, ...
 
-    ``moment@0`` sums the lengths that the first convention counts; ``real@0`` and ``padded@0`` sum real and padded lengths.
+    The LaTeX of the constant moment 1 is empty. ``moment@0`` sums the lengths that the first convention counts, ``real@0`` real
+    lengths, and ``padded@0`` padded lengths.
     """
     found = {field.letter: field.latex for field in program.fields}
     found |= {definition.letter: definition.latex for definition in program.definitions}
@@ -217,7 +221,7 @@ def moment_symbol(moment: Moment, position: int, printer: LatexPrinter) -> str:
 
 
 def words_of(factor: Formula, printer: LatexPrinter) -> list[str]:
-    """Repeat the text of a factor by its exponent."""
+    """Return the text of a factor, or of its base as many times as its exponent says."""
     if isinstance(factor, Power) and factor.exponent > 0:
         return [printer.inside(factor.base, PRODUCT)] * factor.exponent
     return [printer.inside(factor, PRODUCT)]

@@ -40,7 +40,7 @@ COUNT, PART = "count@", "part@"
 
 
 class Measured(Writer):
-    """Writer of a program's forms that also measures a reader's effort."""
+    """Writer of formulas in shortest form, which also measures the effort to read them, in operators."""
 
     def __init__(self, program: Program) -> None:
         lines = [line for regime in program.regimes for line in regime.lines]
@@ -53,22 +53,22 @@ class Measured(Writer):
         self.costs: dict[Poly, int] = {}
 
     def cost(self, poly: Poly) -> int:
-        """Reading cost of the shortest form of ``poly``, cached; see :func:`measured`."""
+        """Return the effort to read the shortest form of ``poly``, as :func:`measured`; it is cached."""
         if poly not in self.costs:
             self.costs[poly] = measured(self.shortest(poly))
         return self.costs[poly]
 
     def cases(self, value: Poly) -> Rows[Poly]:
-        """Split the value of a definition by the conditions in it."""
+        """Split the value of a definition into the cases of its conditions, as (conditions, value)."""
         return by_cases(value, self.key)
 
     def worth(self, value: Poly) -> int:
-        """Reading cost of a definition: its line, its cases, and their values."""
+        """Return the effort to read a definition: its line, its cases, and their values."""
         rows = self.cases(value)
         return LINE + sum(self.cost(each) for _, each in rows) + (ROW * len(rows) if len(rows) > 1 else 0)
 
     def candidates(self, polys: Sequence[Poly]) -> Iterator[Poly]:
-        """Candidate values for a new letter."""
+        """Yield the polynomials inside of ``polys`` that a definition may replace by a new letter."""
         for poly in polys:
             yield from self.numbers(poly)
             yield from self.choices(poly)
@@ -79,7 +79,10 @@ class Measured(Writer):
                     yield Poly.atom(part)
 
     def numbers(self, poly: Poly) -> Iterator[Poly]:
-        """Candidate counts: factors of executions with conditions, sums over iterations, or several terms."""
+        """Yield the candidates that are numbers of executions.
+
+        They are factors with conditions, with sums over iterations, or with several terms.
+        """
         for count in poly.split(lambda atom: not (atom in self.counts or self.is_choice(atom))).values():
             _, common, rest = extracted(count.terms)
             conditions = frozenset(pair for pair in common if self.is_choice(pair[0]))
@@ -91,7 +94,7 @@ class Measured(Writer):
                 yield from (Poly(rest) * Poly.atom(condition) for condition, _ in conditions)
 
     def choices(self, poly: Poly) -> Iterator[Poly]:
-        """Candidate choices: per condition, the common part of sizes with equal counts that depends on it."""
+        """Yield, per condition, the candidate that differs by it: a common part of terms with equal counts."""
         for sizes in poly.split(lambda atom: atom in self.counts).values():
             for condition in sorted({atom for atom in atoms(sizes) if self.is_choice(atom)}, key=self.key):
                 powers = sizes.powers(condition)
@@ -101,14 +104,14 @@ class Measured(Writer):
 
 
 def shared(cases: Rows[Poly]) -> bool:
-    """Whether two cases share a nonzero value, or all cases share a term (it then belongs outside them)."""
+    """Whether two cases have the same nonzero value, or all cases have a term in common."""
     values = [value for _, value in cases]
     kept = [value for value in values if value]
     return len(set(kept)) < len(kept) or bool(set.intersection(*(set(value.terms.items()) for value in values)))
 
 
 def measured(formula: Formula) -> int:
-    """Reading cost of a formula: its operators, with surcharges for conditions and sums over iterations."""
+    """Return the effort to read a formula: its operators, conditions and sums over iterations, weighted."""
     found = list(outside_tallies(formula))
     conditions, tallies = (sum(isinstance(part, kind) for part in found) for kind in (Bracket, TallyOf))
     return operators(formula) + CONDITION * conditions + TALLY * tallies
@@ -123,24 +126,24 @@ def factored(formula: Formula) -> Formula:
 
 
 def outside_tallies(formula: Formula) -> Iterator[Formula]:
-    """Walk a formula and its parts without entering sums over iterations."""
+    """Yield a formula and all its parts, except those inside sums over iterations."""
     yield formula
     for part in () if isinstance(formula, TallyOf) else parts(formula):
         yield from outside_tallies(part)
 
 
 def atoms(poly: Poly) -> dict[Formula, None]:
-    """The atoms of a polynomial, in the order of its terms."""
+    """Return the atoms (bases of the powers) of a polynomial as keys, in the order of its terms."""
     return {atom: None for monomial in poly.terms for atom, _ in monomial}
 
 
 def weight(monomial: Monomial) -> int:
-    """Reading cost of a monomial."""
+    """Return the effort to read a monomial, in operators."""
     return 2 + sum(1 if isinstance(atom, Sym) else 2 + operators(atom) for atom, _ in monomial)
 
 
 def normalised(poly: Poly) -> Poly:
-    """Scale ``poly`` to a canonical multiple, so that multiples by a number become equal."""
+    """Divide ``poly`` by a number such that all its multiples by numbers give the same result."""
     _, number = poly.common
     positive = sum(1 if factor > 0 else -1 for factor in poly.terms.values())
     first = next(iter(poly.terms.values()), 1)
@@ -148,7 +151,7 @@ def normalised(poly: Poly) -> Poly:
 
 
 def plainer(formula: Formula) -> Formula:
-    """Rewrite ``-c*(a - b)`` as ``c*(b - a)``, and differences of nested counts as one count, everywhere."""
+    """Rewrite ``-c*(a - b)`` as ``c*(b - a)`` in a formula, and differences as :func:`difference` does."""
 
     def change(part: Formula) -> Formula | None:
         match part:
@@ -168,7 +171,10 @@ def plainer(formula: Formula) -> Formula:
 
 
 def difference(one: Formula, other: Formula) -> Formula | None:
-    """Rewrite ``c*n - c*m`` as ``c*k`` if m counts n's iterations under one more condition; else None."""
+    """Rewrite ``c*n - c*m``, two numbers of iterations, with one number: ``c*k``.
+
+    None unless ``m`` counts the iterations of ``n`` under one more condition.
+    """
     left, right = list(factors_of(one)), list(factors_of(times(MINUS, other)))
     for factor in tuple(left):
         if factor in right:
@@ -185,14 +191,17 @@ def difference(one: Formula, other: Formula) -> Formula | None:
 
 
 def counted(count: Formula, like: TallyOf) -> Formula | None:
-    """Condition of ``count`` if it ranges over the iterations of ``like`` (1 if it counts all); else None."""
+    """Return the condition under which ``count`` counts the iterations of ``like``; 1 if it counts all.
+
+    None if it counts others.
+    """
     if isinstance(count, TallyOf):
         return count.condition if replace(count, condition=like.condition) == like else None
     return ONE if (like.low, like.high) == (ZERO, count) else None
 
 
 def turned(formula: Sum) -> bool:
-    """Whether a sum without numbers has as many negative terms as positive ones."""
+    """Whether a sum has as many negative terms as positive ones, and none that is a number."""
     return 2 * sum(map(is_negative, formula.terms)) == len(formula.terms) and not any(
         isinstance(one, Num) for one in formula.terms
     )

@@ -85,13 +85,13 @@ MANY_TENSORS, MANY_ROWS = 24, 60
 
 
 def fixed_values(program: Program) -> Iterable[tuple[str, str]]:
-    """Config fields that decide the structure, each with its value as JSON."""
+    """Yield (config field, value as JSON) for the sizes that decide the structure."""
     for letter, value in program.fixed:
         yield from ((field.keys[0], json.dumps(value)) for field in program.fields if field.letter == letter)
 
 
 def unknown_letters(found: Analysis) -> Iterable[tuple[str, str]]:
-    """Letters of products of axes and of equal lengths, with their LaTeX."""
+    """Yield (letter, LaTeX) of the lengths that an analysis introduces: products of axes, equal lengths."""
     grown = (growth.unknown for items in found.items for growth in items.growth)
     for unknown in dict.fromkeys([*found.tokens, *grown]):
         if unknown.kind == "tokens":
@@ -101,7 +101,7 @@ def unknown_letters(found: Analysis) -> Iterable[tuple[str, str]]:
 
 
 def stream_rows(program: Program) -> Iterable[tuple[StreamInfo, tuple[tuple[str, str], ...]]]:
-    """Streams, each with its input tensors as (name, layout)."""
+    """Yield each stream with its input tensors, as (stream, ((name, layout), ...))."""
     for stream in program.streams:
         yield stream, tuple((item.name, layout_text(item.layout)) for item in program.inputs if item.stream == stream.name)
 
@@ -122,17 +122,23 @@ def located(path: str) -> tuple[str, str]:
 
 
 def term(lines: Iterable[Line], program: Program, pairs: str = "useful") -> Formula:
-    """Forward work of ``lines``, with equal units and amounts merged."""
+    """Return the forward work of the contractions ``lines`` in total, as a formula in moments.
+
+    ``pairs`` says which pairs of attention count: ``useful`` or ``executed``.
+    """
     return work_of(grouped(((line.unit, in_moments(line.amount.under(pairs), program)), line.forward) for line in lines))
 
 
 def work_of(counts: Mapping[tuple[Formula, Formula], Sequence[Formula]]) -> Formula:
-    """Sum of count x unit x amount."""
+    """Return the sum of count times unit times amount; ``counts`` has the counts by (unit, amount)."""
     return plus([times(plus(some), unit, amount) for (unit, amount), some in counts.items()])
 
 
 def tensor_rows(program: Program, write: Callable[[Formula], Formula]) -> Iterable[TensorRow]:
-    """Rows of the parameters; names that differ only in numbers merge, in long tables similar ones too."""
+    """Yield the rows of the table of parameters, with formulas rewritten by ``write``.
+
+    Parameters whose names differ only in numbers share a row, in long tables also those with similar names.
+    """
     tensors = grouped(((tensor.name, tensor.shape), tensor) for tensor in program.tensors)
     rows = [
         (shape, write(plus([one.copies for one in some])), write(plus([one.count for one in some])))
@@ -146,12 +152,15 @@ def tensor_rows(program: Program, write: Callable[[Formula], Formula]) -> Iterab
 
 
 def owner(tensor: Tensor) -> str:
-    """Module that owns a tensor."""
+    """Return the name of the module that has a tensor as its parameter."""
     return tensor.name.rpartition(".")[0]
 
 
 def elements(tensor: Tensor) -> Formula:
-    """Elements of one copy of a tensor, with factors in the order of its total count."""
+    """Return the number of elements of one copy of a tensor, as a product.
+
+    Its factors are ordered as in the number of all copies' elements.
+    """
     rank = {name: place for place, name in enumerate(dict.fromkeys(symbols(tensor.count)))}
     factors = [factor for size in tensor.shape for factor in (size.factors if isinstance(size, Prod) else (size,))]
     return times(tensor.exists, *sorted(factors, key=lambda part: min([rank.get(name, 0) for name in symbols(part)] or [0])))
@@ -160,7 +169,10 @@ def elements(tensor: Tensor) -> Formula:
 def regime_pages(
     program: Program, sizes: Mapping[str, Any] | None, write: Callable[[Formula], Formula]
 ) -> Iterable[RegimePage]:
-    """Regimes of a page; closed forms are numbered throughout the page."""
+    """Yield each regime as it is shown on the page; ``write`` rewrites the formulas of its sums.
+
+    Closed forms, contractions and sums are numbered throughout the page.
+    """
     numbers: Numbers = {}
     first, added = 1, 1
     for place, regime in enumerate(program.regimes):
@@ -184,7 +196,7 @@ def regime_pages(
 def sum_rows(
     rows: Sequence[OperatorRow], program: Program, write: Callable[[Formula], Formula], first: int
 ) -> tuple[SumRow, ...]:
-    """Sum the rows that the first convention counts by amount; sums are numbered from ``first``."""
+    """Add the contractions that the first convention counts, per amount; number the sums from ``first``."""
     unseen = program.rows[0].unseen if program.rows else True
     found = grouped((row.amount, row) for row in rows if row.seen or unseen)
 
@@ -201,7 +213,10 @@ def sum_rows(
 
 
 def operator_rows(regime: RegimeLines, letters: Mapping[str, str], first: int = 1) -> tuple[OperatorRow, ...]:
-    """Rows of a regime's lines, numbered from ``first``; modules that differ only in numbers are merged."""
+    """Build the rows of the contractions of a regime, numbered from ``first``.
+
+    Modules whose names differ only in numbers share a row. ``letters`` maps the reason of a missing gradient to its note.
+    """
     rows = [operator_row(line, letters) for line in regime.lines]
     found: list[OperatorRow] = []
     alike = [replace(row, module="", group="") for row in rows]
@@ -218,7 +233,7 @@ def operator_rows(regime: RegimeLines, letters: Mapping[str, str], first: int = 
 
 
 def operator_row(line: Line, letters: Mapping[str, str]) -> OperatorRow:
-    """Row of a line, with its gradients by kind."""
+    """Build the row of one contraction, with its gradients of inputs and of weights."""
 
     def cells(kind: str) -> tuple[Cell, ...]:
         mine = [gradient for gradient in line.gradients if (gradient.kind == "weight") == (kind == "weight")]
@@ -230,7 +245,7 @@ def operator_row(line: Line, letters: Mapping[str, str]) -> OperatorRow:
 
 
 def regime_notes(regime: RegimeLines, program: Program) -> tuple[Note, ...]:
-    """Notes on gradients that are not computed, one per reason, lettered in the order of lines."""
+    """Build the notes on gradients that are not always computed, one per reason, with letters in order."""
     gradients = ((line, gradient) for line in regime.lines for gradient in line.gradients)
     reasons = grouped((gradient.reason, (line, gradient)) for line, gradient in gradients if gradient.reason)
     return tuple(
@@ -239,7 +254,7 @@ def regime_notes(regime: RegimeLines, program: Program) -> tuple[Note, ...]:
 
 
 def note(letter: str, reason: str, lacking: Sequence[tuple[Line, GradientLine]], program: Program) -> Note:
-    """Note on the gradients that are never or not always computed for one reason."""
+    """Build the note ``letter`` on the gradients ``lacking``, which ``reason`` keeps from being computed."""
     groups = grouped(
         (
             (gradient.count, line.forward if gradient.count != ZERO else ZERO),
@@ -257,7 +272,7 @@ def note(letter: str, reason: str, lacking: Sequence[tuple[Line, GradientLine]],
 
 
 def clauses(operands: Iterable[tuple[str, str]]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    """Group (module, operand) pairs by operands and block: (operands, block, names)."""
+    """Group (module, operand) pairs; return (operands, block, names of modules in the block) per group."""
     kinds = grouped(operands)
     found = grouped(((" and ".join(dict.fromkeys(some)), located(path)[0]), located(path)[1]) for path, some in kinds.items())
     return tuple((*key, tuple(name for name, _ in merged_names(names))) for key, names in found.items())
@@ -268,7 +283,10 @@ Numbers = dict[tuple[str, Terms, tuple[str, ...]], int]
 
 
 def form_groups(program: Program, cases: Sequence[Case], numbers: Numbers) -> Iterable[FormGroup]:
-    """Closed forms of a regime; conventions with equal forms are merged."""
+    """Yield the closed forms of a regime; conventions with equal forms share them.
+
+    ``numbers`` are the equation numbers of the page so far; new ones are added.
+    """
 
     def told(case: Case, name: str) -> tuple[str, Terms, tuple[str, ...]]:
         terms: Terms = getattr(case, name)
@@ -288,7 +306,7 @@ def form_groups(program: Program, cases: Sequence[Case], numbers: Numbers) -> It
 
 
 def moment_ratios(case: Case, sizes: Mapping[str, Any]) -> Iterable[tuple[str, int, int, str]]:
-    """Ratio of backward to forward coefficients by moment: (moment, forward, backward, ratio)."""
+    """Yield (moment, forward coefficient, backward coefficient, their ratio as text) at ``sizes``."""
     backward = dict(case.backward)
     for position, formula in case.forward:
         first, second = evaluate(formula, sizes), evaluate(backward.get(position, ZERO), sizes)

@@ -17,7 +17,10 @@ SIZE = (7.0, 4.2)
 
 
 def breakdown(title: str, label: str, tokens: Sequence[int], parts: Mapping[str, Sequence[int]], crossover: int | None) -> Any:
-    """Plot stacked shares of the parts over the length of a stream, with a line at the crossover."""
+    """Return a plot of the stacked shares of ``parts`` over ``tokens``, the lengths of a stream.
+
+    A vertical line marks the length ``crossover``.
+    """
     figure, axes = _axes(title, label)
     totals = [sum(values) or 1 for values in zip(*parts.values(), strict=True)]
     shares = [[100 * value / total for value, total in zip(values, totals, strict=True)] for values in parts.values()]
@@ -36,7 +39,7 @@ def breakdown(title: str, label: str, tokens: Sequence[int], parts: Mapping[str,
 
 
 def ratios(title: str, label: str, tokens: Sequence[int], lines: Mapping[str, Sequence[float | None]], to: str) -> Any:
-    """Plot ratios to ``to`` over the length of a stream, one line per name."""
+    """Return a plot of ratios over ``tokens``, the lengths of a stream; they are relative to ``to``."""
     figure, axes = _axes(title, label)
     for place, (name, values) in enumerate(lines.items()):
         numbers = [float("nan") if value is None else value for value in values]
@@ -49,7 +52,7 @@ def ratios(title: str, label: str, tokens: Sequence[int], lines: Mapping[str, Se
 
 
 def _axes(title: str, label: str) -> tuple[Any, Any]:
-    """Create a figure with one plot over a length.
+    """Create a figure with one plot whose horizontal axis is a length; return (figure, axes).
 
     Raises:
         SymflopsError: matplotlib is not installed.

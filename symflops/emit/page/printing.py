@@ -40,7 +40,10 @@ CELLS = 40
 
 
 class PagePrinter(ABC):
-    """Prints the nodes of a page in one format; ``letters`` maps the letters of formulas to LaTeX."""
+    """Base class of printers of pages; a subclass prints the nodes of a page in one format.
+
+    ``letters`` maps the letters of formulas to LaTeX, and ``space`` separates factors.
+    """
 
     line = LINE
     """The width of a line of a displayed formula, in points."""
@@ -124,7 +127,7 @@ class PagePrinter(ABC):
         return self.joined([(node, text) for node in nodes if (text := self.block(node))])
 
     def joined(self, blocks: Sequence[tuple[Block | Section, str]]) -> str:
-        """Join printed blocks."""
+        """Join blocks, given as (node, its printed text)."""
         return "\n\n".join(text for _, text in blocks)
 
     def block(self, node: Block | Section) -> str:
@@ -184,7 +187,7 @@ class PagePrinter(ABC):
         """Print displayed lines as one alignment."""
 
     def rows(self, lines: Iterable[Line]) -> list[str]:
-        """Rows of an alignment."""
+        """Print lines as the rows of a LaTeX alignment."""
         return aligned(lines, self.printer, self.line, self.end)
 
     def figure(self, node: Figure) -> str:

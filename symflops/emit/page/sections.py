@@ -80,7 +80,7 @@ def of_one_config(node: Any) -> Any:
 
 
 def intro(page: Page) -> Iterator[Block]:
-    """Introduction: what the page derives, and for which structure."""
+    """Yield the blocks of the introduction: what the page derives, and for which structure."""
     program = page.program
     told = names(program.references or (program.name,))
     source = ", as its source counts" if page.counted_in(program.conventions[0]) == AS_SOURCE else ""
@@ -96,14 +96,14 @@ def intro(page: Page) -> Iterator[Block]:
 
 
 def crossed(page: Page) -> Iterator[tuple[Growth, Crossover]]:
-    """Lengths at which attention costs as much as everything else in the forward pass."""
+    """Yield where attention costs as much as all other work in the forward pass: (growth, crossover)."""
     for items in page.analysis.items:
         for grown in items.growth:
             yield from ((grown, found) for found in grown.crossovers if found.value and found.work == FORWARD)
 
 
 def facts(page: Page) -> Iterator[Fact]:
-    """Key figures of a page."""
+    """Yield the key figures at the head of a page."""
     if page.default_parameters is not None:
         yield Fact("Parameters", (Number(page.default_parameters),), "at the default sizes")
     if page.default_active is not None:
@@ -120,7 +120,7 @@ def facts(page: Page) -> Iterator[Fact]:
 
 
 def glance(page: Page, worked: Worked) -> Section:
-    """Section with the figures of one step at the default sizes."""
+    """Build the section with the figures of one step at the default sizes."""
     first = worked.regimes[0]
     rows: list[tuple[Words, Words]] = []
     if page.default_parameters is not None:
@@ -143,7 +143,7 @@ def glance(page: Page, worked: Worked) -> Section:
 
 
 def grown_rows(grown: Growth, unit: str) -> Iterator[tuple[Words, Words]]:
-    """Rows on the length at which attention overtakes everything else, and on the cost of one more token."""
+    """Yield rows (title, figure): from which length attention dominates, what one more token costs."""
     unknown = grown.unknown
     for found in grown.crossovers:
         if found.value and found.work == FORWARD:

@@ -44,7 +44,7 @@ DIFFERENCE = (
 
 
 def section(told: Against, name: str, letters: Mapping[str, str]) -> Section:
-    """Section that compares the cost of a model with its baseline."""
+    """Build the section that compares the cost of a model with its baseline."""
     printer = LatexPrinter(letters)
     blocks: list[Block] = [Paragraph((*answer(told, name), " ", *compared(told, name)))]
     blocks += [figures(told, name), Heading(("The difference as a formula",)), *formulas(told, printer)]
@@ -54,12 +54,12 @@ def section(told: Against, name: str, letters: Mapping[str, str]) -> Section:
 
 
 def other(told: Against, name: str) -> str:
-    """Name of the baseline; for the same model, with the changed config values."""
+    """Return the name of the baseline; if it is the model ``name`` itself, with its changed config values."""
     return told.baseline if told.baseline != name else f"{name} with {' and '.join(map(' = '.join, told.config)) or 'itself'}"
 
 
 def answer(told: Against, name: str) -> Words:
-    """Sentence on the lengths from which the model costs less or more than its baseline."""
+    """Return the sentence on the lengths from which the model costs less or more than its baseline."""
     first, last = told.points[0], told.points[-1]
     base: Words = ("a step of ", Code(other(told, name)))
     if not told.crossings:
@@ -77,22 +77,22 @@ def answer(told: Against, name: str) -> Words:
 
 
 def less(is_less: bool) -> str:
-    """Comparative for a cost: "less" or "more"."""
+    """Return "less" if the model costs less than its baseline, else "more"."""
     return "less" if is_less else "more"
 
 
 def ratio_at(point: Point, name: str) -> Words:
-    """Words for the ratio of the costs at one length."""
+    """Return words for the cost of the model divided by that of its baseline, at one length."""
     return f"{ratio_text(point.ratio)} of it at ", letter(name), f" = {point.length:,}"
 
 
 def ratio_text(ratio: Fraction) -> str:
-    """Print a ratio to three places."""
+    """Print a ratio to three decimal places; a tiny one as "< 0.001"."""
     return f"{float(ratio):.3f}" if ratio >= FAR else "< 0.001"
 
 
 def compared(told: Against, name: str) -> Words:
-    """Sentence on the setting of the comparison: config, batch, regime and convention."""
+    """Return the sentence on the setting of the comparison: config, batch, regime and convention."""
     found: list[Words] = []
     if told.baseline != name:
         found.append((Code(told.baseline), f" ({told.title or 'no title'}) has the same values in its config"))
@@ -110,7 +110,7 @@ def compared(told: Against, name: str) -> Words:
 
 
 def figures(told: Against, name: str) -> Table:
-    """Table of the figures of both models at one length."""
+    """Build the table of the figures of the model and its baseline at one length."""
     rows: list[Row] = []
     for what in ("parameters", "forward", "backward", "total"):
         own, base = (getattr(side, what) for side in (told.own, told.base))
@@ -123,7 +123,7 @@ def figures(told: Against, name: str) -> Table:
 
 
 def formulas(told: Against, printer: LatexPrinter) -> Iterator[Block]:
-    """Difference of the closed forms for one item."""
+    """Yield the blocks on the difference of the closed forms of the model and its baseline, for one item."""
     forward, backward = (of_item(change) for change in (told.forward, told.backward))
     twice = expanded(plus(total(forward))).scale(2) == expanded(plus(total(backward)))
     if not forward and not backward:
@@ -140,7 +140,10 @@ def formulas(told: Against, printer: LatexPrinter) -> Iterator[Block]:
 
 
 def crossing(told: Against, printer: LatexPrinter) -> Iterator[Block]:
-    """Length at which both models cost the same in both passes, if it has a closed form."""
+    """Yield the blocks on the length at which both models cost the same in both passes.
+
+    There are none without a closed form of this length.
+    """
     poly = expanded(plus(total(of_item((*told.forward, *told.backward))))).scale(-1)
     for name, formula in told.along:
         poly = put(poly, name, expanded(formula))
@@ -157,7 +160,7 @@ def crossing(told: Against, printer: LatexPrinter) -> Iterator[Block]:
 
 
 def put(poly: Poly, name: str, value: Poly) -> Poly:
-    """Substitute a polynomial for a letter."""
+    """Return ``poly`` with the polynomial ``value`` in place of the letter ``name``."""
     found = Poly({})
     for power, part in poly.powers(Sym(name)).items():
         found = found + part * value**power
@@ -165,17 +168,17 @@ def put(poly: Poly, name: str, value: Poly) -> Poly:
 
 
 def of_item(change: Change) -> tuple[Scaled, ...]:
-    """Difference for one item, as coefficients times products of lengths."""
+    """Return a difference for one item as terms: coefficients times products of lengths."""
     return tuple(Scaled(formula, None if moment.formula == ONE else moment.formula) for moment, formula in change)
 
 
 def total(terms: Iterable[Scaled]) -> list[Formula]:
-    """Convert terms to formulas."""
+    """Return each term as one formula: coefficient times product of lengths."""
     return [term.formula if term.factor is None else times(term.formula, term.factor) for term in terms]
 
 
 def causes(told: Against, name: str, printer: LatexPrinter) -> Iterator[Block]:
-    """Table of the modules that differ: common modules first, then modules of one model only."""
+    """Yield the table of modules that differ: first those of both models, then those of only one."""
     if not told.causes:
         yield Paragraph(("No module differs.",))
         return
@@ -198,7 +201,10 @@ def causes(told: Against, name: str, printer: LatexPrinter) -> Iterator[Block]:
 
 
 def merge(rows: Iterable[Cause]) -> list[tuple[list[str], Cause]]:
-    """Merge rows that differ only in name: (names, row with summed figures), largest difference first."""
+    """Merge rows that differ only in the module name, and sort them, the largest difference first.
+
+    Return pairs (names, row with the sums of the figures).
+    """
     found = grouped(((row.alone, row.figures, row.terms), row.name) for row in rows)
     merged = []
     for (alone, each, forward), some in found.items():
@@ -209,7 +215,7 @@ def merge(rows: Iterable[Cause]) -> list[tuple[list[str], Cause]]:
 
 
 def cause_row(found: list[str], row: Cause, printer: LatexPrinter) -> Row:
-    """Row of merged modules with their additional cost; the formula is for each module."""
+    """Return the table row of merged modules, with their additional cost together; the formula is of one."""
     formula = plus(total(of_item(row.terms)))
     work: Words = (Math((formula,)), *((" each",) if len(found) > 1 else ())) if fits(formula, printer) and row.terms else NONE
     values = (row.figures.parameters, row.figures.forward, row.figures.backward)
@@ -217,7 +223,7 @@ def cause_row(found: list[str], row: Cause, printer: LatexPrinter) -> Row:
 
 
 def plot_of(told: Against, name: str) -> Plot:
-    """Plot of both costs over the length."""
+    """Build the plot of the costs of the model and its baseline over the length that grows."""
     per = f"{told.letter}²" if told.square else told.letter
     own, base = (tuple((point.length, Fraction(cost, point.length ** (1 + told.square))) for point, cost in each) for each in (
         [(point, point.own) for point in told.points], [(point, point.base) for point in told.points],
@@ -229,7 +235,7 @@ def plot_of(told: Against, name: str) -> Plot:
 
 
 def over_length(told: Against) -> Table:
-    """Table of the ratio of the costs over the length, with bars."""
+    """Build the table of both costs and their ratio over the length that grows, with bars."""
     most = max(Fraction(1), max(point.ratio for point in told.points))
     rows: list[Row] = []
     for point in told.points[::EVERY]:

@@ -57,7 +57,7 @@ LONGER = "more lines than this page shows."
 
 
 def growth(page: Page, letters: Mapping[str, str]) -> Section:
-    """Section on the growth of the cost of one item."""
+    """Build the section on the growth of the cost of one item."""
     told, printer = page.analysis, LatexPrinter(letters)
     what: Words = ("What follows is of regime ", Code(told.regime), " under convention ", Code(told.convention))
     blocks: list[Block] = [Paragraph((*what, ", for one item at a time: one sample, one image.", *default_lengths(page)))]
@@ -74,7 +74,7 @@ def growth(page: Page, letters: Mapping[str, str]) -> Section:
 
 
 def default_lengths(page: Page) -> Words:
-    """Words that name the lengths at which the figures are computed."""
+    """Return words that name the lengths at which figures are computed; empty without figures."""
     if not page.worked:
         return ()
     lengths = page.analysis.lengths
@@ -84,7 +84,7 @@ def default_lengths(page: Page) -> Words:
 
 
 def work_by_order(items: ItemAnalysis, orders: Orders, page: Page, printer: LatexPrinter) -> Iterator[Block]:
-    """Work of one item by order of growth and by part."""
+    """Yield the blocks on the work of one item, by power of the tokens and by part of the model."""
     reach = f", in {orders.reach} sequences" if orders.reach else ""
     yield Heading((f"Where the work of one {items.items.removesuffix('s').replace('_', ' ')} goes{reach}",))
     used = {name for order in orders.orders for name in symbols(order.work)}
@@ -104,7 +104,7 @@ def work_by_order(items: ItemAnalysis, orders: Orders, page: Page, printer: Late
 
 
 def order_rows(order: Order, printer: LatexPrinter) -> Iterator[tuple[Words, ...]]:
-    """Rows of the parts of the work with one order of growth."""
+    """Yield a row (order, part, work, share) per part of the work that grows with one power of the tokens."""
     for place, share in enumerate(order.shares):
         power = () if place else (WORDS.get(order.power, f"with power {order.power} of the tokens"),)
         work: Words = (Math((share.work,)),) if fits(share.work, printer) else ("see above",)
@@ -112,7 +112,7 @@ def order_rows(order: Order, printer: LatexPrinter) -> Iterator[tuple[Words, ...
 
 
 def percent(share: Fraction | None) -> str:
-    """Print a share in percent, without the percent sign; empty if unknown."""
+    """Print a share in percent, without the percent sign; empty for None."""
     if share is None:
         return ""
     text = f"{float(100 * share):.2f}"
@@ -120,13 +120,13 @@ def percent(share: Fraction | None) -> str:
 
 
 def product(unknown: Unknown) -> tuple[str | Formula, ...]:
-    """Math of a length in batch variables: a product of axes, or equal lengths."""
+    """Return the math that defines an introduced length by batch variables: ``t * h * w``, or ``x = y``."""
     dot, parts = (r" \cdot ", unknown.axes) if unknown.kind == "tokens" else (" = ", tuple(map(Sym, unknown.variables)))
     return tuple(each for place, part in enumerate(parts) for each in ((dot, part) if place else (part,)))
 
 
 def assumptions(assumed: Sequence[Assumption]) -> list[Words]:
-    """Assumptions in words, without duplicates."""
+    """Return assumptions about lengths in words, each once."""
 
     def words(one: Assumption) -> Words:
         told = RELATIONS[one.relation]
@@ -136,7 +136,7 @@ def assumptions(assumed: Sequence[Assumption]) -> list[Words]:
 
 
 class _Grown:
-    """Builds the blocks on the growth of work with one length."""
+    """Builder of the blocks that say how the work of one item grows with one length."""
 
     def __init__(self, page: Page, growth: Growth, printer: LatexPrinter) -> None:
         self.page, self.growth, self.printer = page, growth, printer
@@ -146,7 +146,7 @@ class _Grown:
         )
 
     def blocks(self) -> Iterator[Block]:
-        """Blocks on the varying length, both polynomials, crossovers, and the cost of one more token."""
+        """Yield all blocks: the varying length, both polynomials, their crossovers, the cost of one token."""
         growth = self.growth
         yield Paragraph(self.varying())
         lines = (self.polynomial("attention", growth.attention), self.polynomial("all else", growth.others))
@@ -160,7 +160,7 @@ class _Grown:
         yield from self.marginal()
 
     def varying(self) -> Words:
-        """Sentence on which length varies and which stay fixed."""
+        """Return the sentence that says which length varies and which other lengths do not."""
         growth, unknown = self.growth, self.growth.unknown
         one = letter(self.letter) if unknown.kind == "axis" else equals(self.letter, *product(unknown))
         others = self.others()
@@ -172,7 +172,7 @@ class _Grown:
         return ("Let ", one, " vary", *while_, *where, f"{bound}.")
 
     def others(self) -> list[Words]:
-        """Other lengths that the work depends on."""
+        """Return the lengths that the work depends on, besides the one that varies, as words."""
         growth, told = self.growth, self.page.analysis
         formulas = [formula for _, formula in (*growth.attention, *growth.others)] + [step for _, step, _ in growth.marginal]
         used = {name for formula in formulas for name in symbols(formula)}
@@ -181,12 +181,12 @@ class _Grown:
         return plain + [(equals(each.letter, *product(each)),) for each in products]
 
     def polynomial(self, head: str, terms: Sequence[tuple[int, Formula]]) -> Line:
-        """Line of a polynomial in the length; ``terms`` are (power, coefficient)."""
+        """Build the line ``head = polynomial`` in the length; ``terms`` are pairs (power, coefficient)."""
         powers: dict[int, Formula | None] = {0: None, 1: Sym(self.letter)}
         return Line(head, tuple(Scaled(one, powers.get(power, Power(Sym(self.letter), power))) for power, one in terms))
 
     def crossover(self, found: Crossover) -> Iterator[Block]:
-        """Blocks on the length at which attention costs as much as everything else."""
+        """Yield the blocks on the length at which attention costs as much as all other work."""
         where = "In both passes together" if found.work == "both" else "Forward and in both passes" if self.same else "Forward"
         if found.kind in KINDS:
             yield Paragraph((where + KINDS[found.kind],))
@@ -204,7 +204,7 @@ class _Grown:
             yield Paragraph(("At the default sizes there is no such length.",))
 
     def marginal(self) -> Iterator[Block]:
-        """Blocks on the cost of one more token."""
+        """Yield the blocks on the cost of one more token."""
         (_, forward, one), (_, both, two) = self.growth.marginal
         thrice = expanded(both) == expanded(forward).scale(3)
         lines = [Line("token, forward", (Scaled(forward),))]
@@ -226,7 +226,10 @@ ONE_MORE = (
 
 
 def more(page: Page, printer: LatexPrinter) -> Iterator[Block]:
-    """Blocks on one more token, layer or expert, and on work per token by length; empty without figures."""
+    """Yield the blocks on the cost of one more token, layer or expert, and on work per token by length.
+
+    There are none without figures.
+    """
     if page.worked and page.worked.more:
         yield Heading(("One more token, layer or expert",))
         yield Paragraph((ONE_MORE,))
@@ -242,7 +245,7 @@ def more(page: Page, printer: LatexPrinter) -> Iterator[Block]:
 
 
 def token_rows(page: Page) -> Iterator[Row]:
-    """Rows of the cost of one more token of each stream."""
+    """Yield a row per stream: the cost of one more token of it."""
     told = set()
     for items in page.analysis.items:
         for grown in items.growth:
@@ -255,7 +258,7 @@ def token_rows(page: Page) -> Iterator[Row]:
 
 
 def size_row(one: OneMore, printer: LatexPrinter) -> Row:
-    """Row of the cost of increasing a size by one."""
+    """Return the row of the cost of increasing one size, such as the number of layers, by one."""
     name: Words = (letter(one.field.letter), f" = {one.now:,}: ", one.field.doc or Code(one.field.keys[0]))
     shown = one.work != ZERO and fits(one.work, printer)
     work: Words = (Math((one.work,)),) if shown else NONE
@@ -263,7 +266,7 @@ def size_row(one: OneMore, printer: LatexPrinter) -> Row:
 
 
 def over_length(over: OverLength, unit: str) -> Iterator[Block]:
-    """Table of the work per token over the length of items, with bars."""
+    """Yield the table of the work per token over the length of items, with bars."""
     yield Heading((f"{unit} per token over the length of ", Code(over.stream)))
     yield Paragraph((f"In both passes of an item; the first part of a bar is attention, the whole bar all {unit} per token.",))
     columns = (

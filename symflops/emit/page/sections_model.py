@@ -53,7 +53,7 @@ ITEM = "item@"
 
 
 def streams(page: Page) -> Section:
-    """Section on the streams of a batch, and the inputs that carry them."""
+    """Build the section on the streams of a batch, and the inputs that carry them."""
     rows = []
     for stream, inputs in page.streams:
         carried = series([(Code(name), *((" (", Code(layout), ")") if layout else ())) for name, layout in inputs])
@@ -71,12 +71,12 @@ def streams(page: Page) -> Section:
 
 
 def counted(formula: Formula) -> Words:
-    """Print a count in a cell; a dash for 0."""
+    """Return the content of a table cell with a number: a dash if it is 0."""
     return NONE if formula == ZERO else (Math((formula,)),)
 
 
 def definitions(page: Page, letters: Mapping[str, str]) -> Section:
-    """Section that defines sizes, moments and amounts of work."""
+    """Build the section that defines sizes, moments and amounts of work."""
     bracket = (
         "A bracket such as ", math(r"[L \ge 1]"), " is ", math("1"), " where its condition holds and ", math("0"),
         " elsewhere; ", math("(a)^{+}"), " is ", math(r"\max(0, a)"), ".",
@@ -86,7 +86,7 @@ def definitions(page: Page, letters: Mapping[str, str]) -> Section:
 
 
 def sizes(program: Program) -> Iterator[Block]:
-    """Tables of the sizes of the model, and of derived sizes."""
+    """Yield the tables of the sizes of the model, and of derived sizes."""
     yield Heading(("Sizes",))
     yield Paragraph(("The sizes of a model are read from its configuration.",))
     told = "Value" if len(program.fixed) == len(program.fields) else "Default"
@@ -102,7 +102,7 @@ def sizes(program: Program) -> Iterator[Block]:
 
 
 def moments(page: Page, letters: Mapping[str, str]) -> Iterator[Block]:
-    """Table of the moments of a batch."""
+    """Yield the table of the moments of a batch."""
     program, levels = page.program, page.levels
     yield Heading(("Moments",))
     adding = "; moments of two batches add, so that ragged and packed batches are exact."
@@ -123,12 +123,12 @@ def moments(page: Page, letters: Mapping[str, str]) -> Iterator[Block]:
 
 
 def sign_of(row: tuple[Words, ...], letters: Mapping[str, str]) -> str:
-    """LaTeX of the symbol that a row of the table of moments defines."""
+    """Return the LaTeX of the symbol that a row of the table of moments defines."""
     return "".join(letters[part.name] for words in row[0] for part in getattr(words, "parts", ()) if isinstance(part, Sym))
 
 
 def amounts(page: Page) -> Iterator[Block]:
-    """Table of the amounts that contractions run over, in moments."""
+    """Yield the table of the amounts that contractions run over, in moments."""
     yield Paragraph((AMOUNTS.format(unit=page.unit),))
     columns: tuple[Column, ...] = (Column(("Amount",), 27), Column(("In moments",), 70))
     if page.pairs_differ:
@@ -144,12 +144,12 @@ def amounts(page: Page) -> Iterator[Block]:
 
 
 def index_of(letters: Mapping[str, str]) -> str:
-    """Choose a letter for the index of an item that no size has."""
+    """Return a letter for the index of an item that is not the letter of a size."""
     return next((name for name in INDEX if name not in letters), "s")
 
 
 def item_letters(program: Program, letters: Mapping[str, str]) -> dict[str, str]:
-    """LaTeX of the lengths of one item, with its index."""
+    """Map letters of the lengths of one item to their LaTeX, with the index of the item."""
     index = index_of(letters)
     lengths = {name: letters[name] for stream in program.streams for name in stream.variables}
     lengths |= {name: text for name, text in letters.items() if "@" in name and name.partition("@")[0] in lengths}  # of levels
@@ -159,7 +159,7 @@ def item_letters(program: Program, letters: Mapping[str, str]) -> dict[str, str]
 def moment_rows(
     program: Program, letters: Mapping[str, str], levels: LevelLengths | None = None
 ) -> Iterator[tuple[Words, ...]]:
-    """Rows of the statistics and moments, each symbol once: symbol, definition, index set."""
+    """Yield a row (symbol, definition, index set) per statistic and moment; each symbol has one row."""
     rows: dict[str, tuple[Words, ...]] = {}
     for statistic in program.statistics:
         definition = over_items(rf"\{statistic.kind}", statistic, program, index_of(letters), levels)
@@ -177,14 +177,20 @@ def moment_rows(
 
 
 def sum_letters(program: Program) -> list[str]:
-    """Letters of moments: over the lengths of the first convention, then over those of other conventions."""
+    """Return the letters of all moments: first those of the first convention, then those of others.
+
+    Conventions can count the same moment of real or of padded lengths, which then has two letters.
+    """
     places = range(len(program.moments))
     every = (program.sum_key(place, convention) for convention in program.conventions for place in places)
     return list(dict.fromkeys([*(f"moment@{place}" for place in places), *every]))
 
 
 def over_items(word: str, what: Moment | Statistic, program: Program, index: str, levels: LevelLengths | None) -> Math:
-    """Math of the sum or maximum ``word`` over items, with indexed lengths."""
+    """Build the math of a sum or maximum over items, where lengths have the index of the item.
+
+    ``word`` is the LaTeX command of the sum or maximum.
+    """
     mine = {name for stream in program.streams if stream.items == what.items for name in stream.variables}
     mine |= {row.letter for row in (levels.rows if levels else ()) if row.length in mine}
     marked: Formula = Rewriting(lambda part: Sym(ITEM + part.name) if isinstance(part, Sym) and part.name in mine else None)(

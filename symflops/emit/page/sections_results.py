@@ -48,23 +48,23 @@ PASSES = ("Parameters", "Forward", "Backward")
 
 
 def batch_of(worked: Worked) -> Words:
-    """Words for the batch of the worked figures."""
+    """Return words for the batch for which figures are computed."""
     return series([(Code(name), f" {entry}") for name, entry in entries(worked)])
 
 
 def entries(worked: Worked) -> Iterator[tuple[str, str]]:
-    """Streams of the batch of the worked figures, each with its entry as text."""
+    """Yield (stream, its lengths as text) for the batch for which figures are computed."""
     for name, entry in worked.batch:
         yield name, TIMES.join(map(str, entry)) if isinstance(entry, (list, tuple)) else str(entry)
 
 
 def numbers(*titles: str) -> Iterator[Column]:
-    """Columns of numbers."""
+    """Yield a column of numbers per title."""
     return (Column((title,), number=True) for title in titles)
 
 
 def regimes(page: Page) -> Section:
-    """Section on regimes and conventions, with the figures of a step by regime."""
+    """Build the section on regimes and conventions, with the figures of a step by regime."""
     told: list[Words] = [("Regime ", Code(name), f": {doc}") for name, doc in page.offered if doc]
     for field, names_of in grouped((field, name) for name, field in page.left_out).items():
         every = len(names_of) == len(page.offered)
@@ -89,7 +89,7 @@ def regimes(page: Page) -> Section:
 
 
 def source_of(page: Page, name: str) -> str:
-    """Note on the framework whose figures a convention reproduces, and on its unit; may be empty."""
+    """Return a text on the framework whose figures a convention reproduces, and on the unit; maybe empty."""
     told = name == page.program.conventions[0] or name in page.program.own
     version = reproduced_by(name) if told else None
     single = f". {TWICE_AS_HIGH}" if page.counted_in(name) == AS_SOURCE else ""
@@ -107,7 +107,7 @@ def convention_doc(program: Program, name: str) -> str:
 
 
 def by_regime(worked: Worked, unit: str) -> Iterator[Block]:
-    """Table of the figures of one step by regime."""
+    """Yield the table of the figures of one step by regime."""
     rest = f", in {unit}; ratios count recomputed work:"
     yield Paragraph(("For the batch above, convention ", Code(worked.convention), rest))
     columns = (
@@ -123,7 +123,7 @@ def by_regime(worked: Worked, unit: str) -> Iterator[Block]:
 
 
 def conventions(worked: Worked, name: str) -> Section:
-    """Section with the figures of a step by convention, and the main reason of each difference."""
+    """Build the section with the figures of a step by convention, and the main reason of each difference."""
     units = {NAMES[each.unit] for each in worked.conventions}
     shared = units.pop() if len(units) == 1 else ""
     columns = (
@@ -143,7 +143,7 @@ def conventions(worked: Worked, name: str) -> Section:
 
 
 def parameters(page: Page) -> Section:
-    """Section with the number of parameters, and all tensors."""
+    """Build the section with the number of parameters, and all tensors."""
     blocks: list[Block] = [Equation((Line("parameters", (Scaled(page.program.parameters),)),))]
     if page.default_parameters is not None:
         blocks.append(Paragraph(("At the default sizes this is ", Number(page.default_parameters), ".")))
@@ -165,12 +165,12 @@ def parameters(page: Page) -> Section:
 
 
 def side(size: Formula) -> Words:
-    """Math of a dimension of a shape; sums get parentheses."""
+    """Return the math of one dimension of a shape, a sum in parentheses."""
     return (math("(", size, ")"),) if isinstance(size, Sum) else (Math((size,)),)
 
 
 def verification(page: Page) -> Section:
-    """Section on the measured cases that the derivation equals, and those that it cannot equal."""
+    """Build the section on the measured cases that the derivation equals, and those that it cannot equal."""
     blocks: list[Block] = []
     for item in page.verified:
         blocks += exact(item) if item.cases else ()
@@ -184,7 +184,7 @@ def verification(page: Page) -> Section:
 
 
 def insertion(page: Page, found: Inserted) -> Iterator[Block]:
-    """Worked example: the closed forms at a measured case, down to the difference from the measured count."""
+    """Yield the worked example: values put into the closed forms, and the result beside a measured one."""
     group = next(each for each in page.regimes[0].groups if COUNTER in each.conventions)
     links = series([(EquationLink(form.same or form.number),) for form in group.forms], " and ")
     values = series([math_value(name, value) for name, value in found.sizes])
@@ -210,14 +210,14 @@ def insertion(page: Page, found: Inserted) -> Iterator[Block]:
 
 
 def math_value(name: str, value: object) -> Words:
-    """Math of a size and its value."""
+    """Return the math that says which value a size has."""
     if isinstance(value, (int, Fraction)) and not isinstance(value, bool):
         return (Math((Sym(name), f" = {value if value.denominator == 1 else float(value)}")),)
     return letter(name), " = ", *(listed(value) if isinstance(value, (list, tuple)) else (Code(json.dumps(value)),))
 
 
 def exact(item: Verification) -> Iterator[Block]:
-    """Blocks on the cases that the derivation equals."""
+    """Yield the blocks on the cases that the derivation equals."""
     cases = len(item.cases)
     counted = (
         f" ({item.version}) has and does: PyTorch {item.torch} counted its parameters and the FLOPs of both passes in"
@@ -230,12 +230,12 @@ def exact(item: Verification) -> Iterator[Block]:
 
 
 def figures(case: VerifiedCase) -> tuple[Words, ...]:
-    """Cells of the figures of a case."""
+    """Return the table cells with the parameters and the FLOPs of both passes of a case."""
     return (Number(case.parameters),), (Number(case.forward),), (Number(case.backward),)
 
 
 def inexact(item: Verification) -> Iterator[Block]:
-    """Blocks on the cases that no derivation can equal, each with its difference and its reason."""
+    """Yield the blocks on the cases that no derivation can equal, each with its difference and its reason."""
     cases = len(item.inexact)
     yield Paragraph((
         f"No derivation can equal what PyTorch {item.torch} counted of ", Code(item.reference),
@@ -248,6 +248,6 @@ def inexact(item: Verification) -> Iterator[Block]:
 
 
 def differences(case: VerifiedCase, known: KnownInexact) -> tuple[Words, ...]:
-    """Cells of the figures of a case, each pass with its difference."""
+    """Return the cells of :func:`figures`, for each pass with the difference from the measured value."""
     parameters, forward, backward = figures(case)
     return parameters, forward, (Number(known.forward, True),), backward, (Number(known.backward, True),)

@@ -60,7 +60,7 @@ UNSEEN = "†"
 
 
 def forms(page: Page) -> Section:
-    """Section with the closed forms of each regime and convention."""
+    """Build the section with the closed forms of each regime and convention."""
     blocks: list[Block] = [Paragraph(counted_pairs(page))]
     for regime in page.regimes:
         if all(form.same for group in regime.groups for form in group.forms) and any(group.forms for group in regime.groups):
@@ -78,7 +78,7 @@ def forms(page: Page) -> Section:
 
 
 def same_forms(regime: RegimePage) -> Words:
-    """Words that refer to earlier equations for all closed forms of a regime."""
+    """Return words that name the earlier equations to which all closed forms of a regime are equal."""
     forms = [(group.conventions, form) for group in regime.groups for form in group.forms]
     told = series(
         [(f"{form.name} as in equation ", EquationLink(form.same), " by ", *names(by)) for by, form in forms], "; ", "; "
@@ -87,14 +87,14 @@ def same_forms(regime: RegimePage) -> Words:
 
 
 def other_unit(page: Page, group: FormGroup) -> Words:
-    """Words for the unit of closed forms if it differs from that of the page; else empty."""
+    """Return words for the unit of closed forms if it is not that of the page; else ()."""
     own, first = (page.counted_in(name) for name in (group.conventions[0], page.program.conventions[0]))
     told = f", a multiply-add as {MULTIPLY_ADD[own]}" if own == AS_SOURCE else f", in {NAMES[own]}"
     return (told,) if own != first else ()
 
 
 def closed_forms(found: Sequence[Form], unit: str) -> Iterator[Block]:
-    """Blocks of closed forms; a form equal to an earlier one refers to it."""
+    """Yield the blocks of closed forms; for a form equal to an earlier one, a reference to that."""
     same = [form for form in found if form.same]
     yield from (Paragraph((f"The {form.name} {unit} are those of equation ", EquationLink(form.same), ".")) for form in same)
     new = [form for form in found if not form.same]
@@ -103,13 +103,13 @@ def closed_forms(found: Sequence[Form], unit: str) -> Iterator[Block]:
 
 
 def terms(form: Form) -> tuple[Scaled, ...]:
-    """Terms of a closed form (coefficient times moment), negative ones last."""
+    """Return the terms of a closed form, coefficient times moment, with negative ones last."""
     found = (Scaled(formula, Sym(moment)) for moment, (_, formula) in zip(form.moments, form.terms, strict=True))
     return tuple(sorted(found, key=lambda term: is_negative(term.formula)))
 
 
 def counted_pairs(page: Page) -> Words:
-    """Sentences on the unit and on how conventions count masked pairs and padding."""
+    """Return sentences on the unit, and on which conventions count masked pairs and padding."""
     units = {page.counted_in(convention) for convention in page.program.conventions}
     values = f"All values are {page.unit}" if len(units) == 1 else f"Values are {page.unit}, or what a heading says,"
     sums = [made for regime in page.regimes for made in regime.sums]
@@ -133,7 +133,7 @@ def counted_pairs(page: Page) -> Words:
 
 
 def passes(page: Page) -> Section:
-    """Section on the number of executions of each contraction, by regime."""
+    """Build the section on the number of executions of each contraction, by regime."""
     doubled = page.counted_in(page.program.conventions[0]) == "flops"
     a, b, product, each = (Math((text,)) for text in ("a", "b", "ab", "2ab" if doubled else "ab"))
     one = (STEP, a, " to ", b, " is ", product, " multiply-adds per token, hence ", each, f" {page.unit}. ", PASSES)
@@ -152,7 +152,7 @@ def all_assumed(page: Page) -> bool:
 
 
 def regime_passes(regime: RegimePage, unit: str, replaced: Mapping[str, Formula]) -> Iterator[Block]:
-    """Blocks on both passes of a regime."""
+    """Yield the blocks on both passes of a regime."""
     yield Heading(("Regime ", Code(regime.name)))
     if regime.doc:
         yield Paragraph((sentence(regime.doc),))
@@ -184,24 +184,27 @@ def regime_passes(regime: RegimePage, unit: str, replaced: Mapping[str, Formula]
 
 
 def over(amount: str, replaced: Mapping[str, Formula]) -> Words:
-    """Print the amount of a row, or the moments that replace a long name."""
+    """Return the name of an amount, or the moments that ``replaced`` has in place of a long name."""
     return (Math((replaced[amount],)),) if amount in replaced else (Code(amount),)
 
 
 def sum_row(row: SumRow, replaced: Mapping[str, Formula]) -> Row:
-    """Row of a sum: number, amount, rows, and the work of both passes per unit of the amount."""
+    """Return the row of a sum: number, amount, added rows, and the work of both passes per unit of it."""
     twice = expanded(row.backward) == expanded(times(number(2), row.forward))
     backward: Words = ("twice forward",) if twice else (Math((row.backward,)),)
     return (f"S{row.number}",), over(row.amount, replaced), (numbered(row.rows),), (Math((row.forward,)),), backward
 
 
 def operator_rows(regime: RegimePage, replaced: Mapping[str, Formula]) -> Iterator[Row]:
-    """Rows of the table of contractions, grouped by block."""
+    """Yield the rows of the table of contractions, grouped by block."""
     return by_group((row.group, operator_row(row, regime.assumed, replaced)) for row in regime.rows)
 
 
 def operator_row(row: OperatorRow, assumed: bool, replaced: Mapping[str, Formula]) -> tuple[Words, ...]:
-    """Cells of a contraction; an ``assumed`` backward pass covers all operands together."""
+    """Return the table cells of a contraction.
+
+    If the backward pass is ``assumed``, one cell has the gradients of all operands.
+    """
     module: Words = (Code(row.module), *(() if row.seen else (f" {UNSEEN}",)))
     what: tuple[Words, ...] = (
         (Emphasis((row.contraction,)),),
@@ -213,14 +216,14 @@ def operator_row(row: OperatorRow, assumed: bool, replaced: Mapping[str, Formula
 
 
 def gradients(cells: Sequence[Cell]) -> Words:
-    """Numbers of times that gradients are computed, with the letters of their notes."""
+    """Return how often each gradient is computed, with the letter of its note."""
     if len(cells) == 2 and cells[0] == cells[1] and any(True for _ in brackets([cells[0].count])):
         return ("both ", *gradients(cells[:1]))
     return series([(Math((cell.count,)), *((Mark(cell.note),) if cell.note else ())) for cell in cells]) or NONE
 
 
 def ratio(page: Page, letters: Mapping[str, str]) -> Section:
-    """Section on gradients that are not always computed, and on the ratio of backward to forward."""
+    """Build the section on gradients that are not always computed, and the ratio of backward to forward."""
     printer, assumed = LatexPrinter(letters), all_assumed(page)
     title, short = ("Backward as a multiple of forward", "Both passes as assumed") if assumed else TITLES
     blocks: list[Block] = [] if assumed else [Paragraph((TWICE,))]
@@ -233,7 +236,7 @@ def ratio(page: Page, letters: Mapping[str, str]) -> Section:
 
 
 def assumptions(regime: RegimePage, printer: LatexPrinter) -> Iterator[Block]:
-    """Blocks on the assumptions of the convention about the backward pass of a regime."""
+    """Yield the blocks on the assumptions of the convention about the backward pass of a regime."""
     name, notes = Code(regime.name), regime.notes
     if regime.assumed and len(notes) == 1:
         yield Paragraph(("In regime ", name, f" the backward pass is {notes[0].reason}, whatever gradients are computed."))
@@ -244,7 +247,10 @@ def assumptions(regime: RegimePage, printer: LatexPrinter) -> Iterator[Block]:
 
 
 def missing(regime: RegimePage, page: Page, printer: LatexPrinter) -> Iterator[Block]:
-    """Blocks on why gradients of a regime are not always computed, or on the convention's assumptions."""
+    """Yield the blocks that say why gradients of a regime are not always computed.
+
+    If the convention assumes their cost, the blocks are those of :func:`assumptions`.
+    """
     name = Code(regime.name)
     if any(note.assumed for note in regime.notes):
         yield from assumptions(regime, printer)
@@ -259,7 +265,7 @@ def missing(regime: RegimePage, page: Page, printer: LatexPrinter) -> Iterator[B
 
 
 def note_words(note: Note, printer: LatexPrinter) -> Words:
-    """Words of a note: its gradients, and the work that they save."""
+    """Return the words of a note: which gradients are not always computed, and how much work that saves."""
     groups: list[Words] = []
     if note.assumed:
         places = dict.fromkeys(clause[1:] for *_, clauses in note.groups for clause in clauses)
@@ -284,7 +290,7 @@ def fits(formula: Formula, printer: LatexPrinter) -> bool:
 
 
 def ratios(regime: RegimePage, page: Page, letters: Mapping[str, str]) -> Iterator[Block]:
-    """Table of the ratio of backward to forward by moment."""
+    """Yield the table of the ratio of backward to forward coefficients, by moment."""
     convention, unit = page.program.conventions[0], page.unit
     yield Paragraph(("At the default sizes (convention ", Code(convention), "), per unit of each moment:"))
     titles = (f"Forward {unit}", f"Backward {unit}", "Ratio")

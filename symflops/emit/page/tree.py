@@ -22,7 +22,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Math:
-    """Inline math: formulas, and LaTeX between them."""
+    """Inline math: ``parts`` are formulas, and LaTeX between them."""
 
     parts: tuple[str | Formula, ...]
 
@@ -44,7 +44,7 @@ class Emphasis:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The letter of a note."""
+    """The letter by which a table cell refers to a note."""
 
     letter: str
 
@@ -66,7 +66,7 @@ class EquationLink:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar with a dark and a light part, each a share of the maximum width."""
+    """A bar of a dark part and then a light part; their lengths are shares of the maximum width."""
 
     dark: Fraction
     light: Fraction
@@ -113,7 +113,10 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; ``share`` is its width in percent (its cells may break), by default that of its cells."""
+    """A table column; ``share`` is its width in percent, 0 for the width of its widest cell.
+
+    With a share, lines may break inside its cells. ``number``: whether cells align right.
+    """
 
     title: Words
     share: int = 0
@@ -122,7 +125,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Heading of the table rows below it; without words it ends a group of rows."""
+    """A heading between table rows; without words, the end of the group of rows above."""
 
     words: Words = ()
 
@@ -145,7 +148,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """A formula, times a factor."""
+    """A term of a line: ``formula`` times ``factor``, or the formula alone."""
 
     formula: Formula
     factor: Formula | None = None
@@ -153,7 +156,10 @@ class Scaled:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """``head = term + term``; a head is a word or math. A numbered line is displayed alone."""
+    """One line of an equation: ``head = term + term``, where the head is a word or math.
+
+    A line with a number is displayed alone.
+    """
 
     head: str | Math
     terms: tuple[Scaled | Math, ...]

@@ -21,7 +21,7 @@ LONG = 24
 
 @dataclass(frozen=True, slots=True)
 class AmountRow:
-    """An amount that contractions run over, in moments: useful work, and all executed work."""
+    """An amount that contractions run over, in moments: with useful pairs, and with all executed ones."""
 
     name: str
     useful: Formula
@@ -30,7 +30,7 @@ class AmountRow:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Number of times that a gradient is computed, and the letter of the note if that is not always."""
+    """How often a gradient is computed, and the letter of the note on why not always (may be empty)."""
 
     count: Formula
     note: str
@@ -38,7 +38,20 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class OperatorRow:
-    """A contraction in both passes, by its number on the page."""
+    """A row of the table of contractions.
+
+    Attributes:
+        number: The number of the row on the page.
+        group: The repeated block that contains the module; empty outside.
+        module: The name of the module within the block.
+        contraction: The name of the contraction.
+        amount: The name of the amount over which it runs.
+        unit: The work of one product, per unit of the amount.
+        forward: The number of executions in the forward pass.
+        inputs: The gradients of inputs.
+        weights: The gradients of weights.
+        seen: Whether PyTorch's own counter sees the contraction.
+    """
 
     number: int
     group: str
@@ -54,7 +67,7 @@ class OperatorRow:
 
 @dataclass(frozen=True, slots=True)
 class SumRow:
-    """Sum of the contractions over one amount: their numbers, and the work of both passes per unit."""
+    """Sum of all contractions over one amount: ``rows`` are their numbers, the work is per unit of it."""
 
     number: int
     amount: str
@@ -65,10 +78,15 @@ class SumRow:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Note on gradients that are not always computed, with the reason.
+    """Note on gradients that are not always computed for one reason.
 
-    ``groups`` are (times computed, forward executions, clauses), each clause (operands, block, modules). ``missing`` is the
-    useful work that these gradients save. If the note is ``assumed``, the convention assumes their cost.
+    Attributes:
+        letter: The letter of the note.
+        reason: The reason.
+        groups: The gradients, as (times computed, executions of the forward pass, clauses), where a clause is (operands,
+            block, modules of the block).
+        missing: The useful work that is saved because they are not computed.
+        assumed: Whether the convention assumes their cost.
     """
 
     letter: str
@@ -80,7 +98,15 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Numbered closed form; ``same`` is the number of an equal earlier form or 0; ``moments`` are letters."""
+    """A closed form with its equation number.
+
+    Attributes:
+        name: The pass.
+        number: The number of the equation.
+        terms: Pairs (position of a moment, coefficient).
+        same: The number of an earlier equation with an equal form; 0 without one.
+        moments: The letter of the moment in each term.
+    """
 
     name: str
     number: int
@@ -99,10 +125,20 @@ class FormGroup:
 
 @dataclass(frozen=True, slots=True)
 class RegimePage:
-    """One regime: both passes by operator, and the closed forms.
+    """A regime on a page: both passes by contraction, and the closed forms.
 
-    ``everything``: all parameters train; ``trains``: some gradient is computed; ``assumed``: the convention assumes the cost of
-    all gradients. ``ratios`` are coefficients at the default sizes: (moment, forward, backward, backward / forward).
+    Attributes:
+        name: The name of the regime.
+        doc: Its description.
+        trainable: The number of trained elements.
+        everything: Whether all parameters train.
+        trains: Whether some gradient is computed.
+        rows: The contractions.
+        sums: The sums of contractions over one amount.
+        notes: The notes on gradients.
+        groups: The closed forms by convention.
+        ratios: Coefficients at the default sizes: (moment, forward, backward, backward divided by forward).
+        assumed: Whether the convention assumes the cost of all gradients.
     """
 
     name: str
@@ -120,7 +156,7 @@ class RegimePage:
 
 @dataclass(frozen=True, slots=True)
 class TensorRow:
-    """A parameter: the shape of one copy, the number of copies, and the elements of all."""
+    """A parameter: ``shape`` is that of one copy, ``count`` the number of elements of all copies."""
 
     group: str
     name: str
@@ -131,15 +167,29 @@ class TensorRow:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Contents of a derivation page in order; ``streams`` come with their input tensors and layouts.
+    """What a derivation page shows, computed but not yet in words.
 
-    ``analysis`` is of the first regime and convention; ``letters`` are its letters that the program lacks, with their LaTeX.
-    ``active`` are the parameters that one token goes through, None for all.
-    ``worked`` are figures of a typical batch, if all sizes have defaults.
-    ``levels`` defines letters for the lengths of levels.
-    ``against`` compares the model's cost with its baseline.
-    ``inserted`` are the values of a measured case.
-    ``offered`` are all regimes of the model with their docs, ``left_out`` the parts that each omits.
+    Attributes:
+        program: The program, a selection of regimes.
+        streams: The streams, each with its input tensors as (name, layout).
+        amounts: The amounts that contractions run over.
+        regimes: The regimes.
+        tensors: The parameters.
+        default_parameters: The number of parameters at the default sizes; None if a size has no default.
+        active: The number of parameters that one token uses; None if it uses all.
+        default_active: The same at the default sizes.
+        pairs_differ: Whether useful and executed work differ in an amount.
+        unseen: Whether PyTorch's own counter does not see some contraction.
+        verified: The measured records of the spec.
+        analysis: How the cost grows, in the first regime and convention.
+        letters: The letters of the analysis that the program does not have, with their LaTeX.
+        worked: Figures of a typical batch; None if a size has no default.
+        fixed: The config fields that decide the structure, with their values.
+        offered: All regimes of the model, with their descriptions.
+        left_out: (Regime, size of a part that the regime omits).
+        inserted: The closed forms at a measured case.
+        levels: Letters for the lengths of levels.
+        against: A comparison with the baseline.
     """
 
     program: Program
@@ -165,7 +215,10 @@ class Page:
 
     @property
     def replaced(self) -> dict[str, Formula]:
-        """Amounts with long names that tables replace by their moments: few symbols, useful equal to executed."""
+        """Map amounts with long names to the moments that tables show in their place.
+
+        Only amounts of at most two symbols, with the same useful and executed work, are replaced.
+        """
         rows = (row for row in self.amounts if len(row.name) > LONG and row.useful == row.executed)
         return {row.name: row.useful for row in rows if sum(1 for _ in symbols(row.useful)) <= 2}
 
@@ -176,13 +229,13 @@ class Page:
 
     @property
     def unit(self) -> str:
-        """Unit of the first convention, which all tables use, as a word."""
+        """Unit of the figures under the first convention, which all tables use, such as ``FLOPs``."""
         return self.unit_of(self.program.conventions[0])
 
     def unit_of(self, convention: str) -> str:
-        """Unit of a convention as a word."""
+        """Return the unit of the figures under a convention, such as ``FLOPs``."""
         return NAMES[self.counted_in(convention)]
 
     def counted_in(self, convention: str) -> str:
-        """Key of the unit of a convention; ``flops`` if the program does not have the convention."""
+        """Return the unit under a convention as a key, such as ``macs``; ``flops`` for an unknown convention."""
         return next((row.unit for row in self.program.rows if row.name == convention), "flops")

@@ -76,7 +76,7 @@ def ended(items: Sequence[Words]) -> tuple[Words, ...]:
 
 
 def default(field: Field) -> Words:
-    """Words for the default of a size."""
+    """Return words for the default of a size."""
     match field.default:
         case None:
             return ("required" if field.required else "none",)
@@ -92,7 +92,10 @@ def default(field: Field) -> Words:
 
 
 def listed(items: Sequence[object]) -> Words:
-    """Print the entries of a list; a long list prints runs of equal entries, and a repeating pattern once."""
+    """Return words for the entries of a list; in a long list runs of equal entries are abbreviated.
+
+    If a long list repeats a pattern, only the pattern is listed.
+    """
     if len(items) <= MANY:
         return (Code(json.dumps(list(items), default=str)),)
     period = next(size for size in range(1, len(items) + 1) if list(items[size:]) == list(items[:-size]))
@@ -104,7 +107,7 @@ def listed(items: Sequence[object]) -> Words:
 
 
 def by_group(rows: Iterable[tuple[str, tuple[Words, ...]]]) -> Iterator[Row]:
-    """Insert a heading above the rows of each group; the group without a name gets no words."""
+    """Yield the rows of (group, row) pairs, with a heading above each group of rows."""
     last = ""
     for group, row in rows:
         if group != last:
@@ -114,14 +117,14 @@ def by_group(rows: Iterable[tuple[str, tuple[Words, ...]]]) -> Iterator[Row]:
 
 
 def numbered(numbers: Sequence[int], head: str = "") -> str:
-    """Print numbers, with consecutive ones as ranges."""
+    """Print numbers, consecutive ones as a range, each with ``head`` before it: ``S1-S3, S5``."""
     consecutive = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
     runs = [[each for _, each in some] for _, some in consecutive]
     return ", ".join(f"{head}{run[0]}" + (f"\u2013{head}{run[-1]}" if len(run) > 1 else "") for run in runs)
 
 
 def note_letter(number: int) -> str:
-    """Letter of the n-th note from 0: a, b, ... z, aa, ab, ..."""
+    """Return the letter of note ``number``, counted from 0: a, b, ... z, aa, ab, ..."""
     return (note_letter(number // 26 - 1) if number >= 26 else "") + chr(ord("a") + number % 26)
 
 
@@ -147,7 +150,10 @@ def head_text(line: Line, printer: LatexPrinter) -> str:
 
 
 def aligned(lines: Iterable[Line], printer: LatexPrinter, points: float = LINE, end: str = END) -> list[str]:
-    """Print lines as rows of an alignment; definitions with equal cases merge, and short ones share rows."""
+    """Print lines as the rows of a LaTeX alignment, at most ``points`` wide, each ending with ``end``.
+
+    Definitions with the same cases are printed as one, and short definitions share a row.
+    """
     rows: list[str] = []
     room = 0.0  # left over in the last row
     for printed, is_short in short_last(with_equal_cases(lines), printer, points, end):
@@ -165,7 +171,10 @@ def aligned(lines: Iterable[Line], printer: LatexPrinter, points: float = LINE, 
 def short_last(
     groups: Iterable[Sequence[Line]], printer: LatexPrinter, points: float, end: str
 ) -> Iterator[tuple[list[str], bool]]:
-    """Print each group: (rows, is one-row definition); one-row definitions follow longer ones."""
+    """Print each group of lines; yield (its rows, whether it is a definition of a single row).
+
+    Of consecutive definitions, those of a single row come last.
+    """
     for defines, some in groupby(groups, lambda group: is_definition(group[0])):
         printed = [
             cases_row(one, printer, points, end) if len(one) > 1 else line_rows(one[0], printer, points, end) for one in some
@@ -178,12 +187,12 @@ def short_last(
 
 
 def is_definition(line: Line) -> bool:
-    """Whether a line defines a letter; numbered lines and roots are results."""
+    """Whether a line defines a letter, rather than being a numbered equation or the root of one."""
     return isinstance(line.head, Math) and not line.number and STAR not in line.head.parts
 
 
 def with_equal_cases(lines: Iterable[Line]) -> list[list[Line]]:
-    """Pair consecutive lines with equal cases; other lines stay alone."""
+    """Group lines: two consecutive ones under the same conditions, or one line alone."""
     found: list[list[Line]] = []
     for line in lines:
         conditions = conditions_of(line)
@@ -195,7 +204,7 @@ def with_equal_cases(lines: Iterable[Line]) -> list[list[Line]]:
 
 
 def conditions_of(line: Line) -> list[Conditions]:
-    """Conditions of a definition by cases; empty for other lines."""
+    """Return the conditions of each case of a definition; [] for a line that is not a single formula."""
     match line.terms:
         case (Scaled(formula, None),):
             return [conditions for conditions, _ in rows_of(formula)]
@@ -214,7 +223,7 @@ def cases_row(lines: Sequence[Line], printer: LatexPrinter, points: float, end: 
 
 
 def extent(row: str) -> float:
-    """Width of a row in points; cases are stacked, so the widest counts."""
+    """Return the width of a row in points; of cases, which stand below each other, the widest counts."""
     before, begin, rest = row.partition(r"\begin{cases}")
     if not begin:
         return width(row)
@@ -256,9 +265,9 @@ SHORT = 120.0
 
 
 def root_lines(found: Crossover, letter: str, printer: LatexPrinter) -> list[Line]:
-    """Lines for the length at which both costs are equal: a quotient, or the root of a quadratic.
+    """Return the lines for the length at which two costs are equal: a quotient, or a root of a quadratic.
 
-    Long coefficients are defined on further lines.
+    Long coefficients are named by Greek letters, which further lines define.
     """
     a, b, c = COEFFICIENTS
     star = math(Sym(letter), STAR)
@@ -274,7 +283,10 @@ def root_lines(found: Crossover, letter: str, printer: LatexPrinter) -> list[Lin
 
 
 def without_square(found: Crossover) -> Words:
-    """Words for the root if the quadratic coefficient is 0, which only a condition can cause; else empty."""
+    """Return words for the root where the quadratic coefficient is 0; () if it never is.
+
+    It can be 0 only where a condition fails.
+    """
     if found.kind != "root" or not any(True for _ in brackets([found.square])):
         return ()
     a, b, c = COEFFICIENTS
@@ -282,7 +294,7 @@ def without_square(found: Crossover) -> Words:
 
 
 def defined(formulas: Iterable[Formula]) -> Iterator[Line]:
-    """Lines that define the coefficients by Greek letters."""
+    """Yield lines that define a Greek letter for each of ``formulas``, the coefficients of an equation."""
     return (Line(math(name), (Scaled(formula),)) for name, formula in zip(COEFFICIENTS, formulas, strict=False))
 
 

@@ -35,7 +35,7 @@ UNFIT = "is too short for the model, or does not divide as the model divides it"
 
 
 class MomentPrinter(SpacedPrinter):
-    """Prints functions of lengths; exact divisions are checked at run time."""
+    """Printer of functions of lengths; the printed code checks that exact divisions have no remainder."""
 
     reserved = BUILTIN
 
@@ -44,7 +44,10 @@ class MomentPrinter(SpacedPrinter):
 
 
 def of_lists(what: Moment | Statistic, program: Program, printer: CodePrinter, strict: bool = False) -> str:
-    """Print a sum or maximum over lists of lengths; ``strict`` checks that the lists have equal lengths."""
+    """Print a moment or statistic as a sum or maximum over lists of lengths.
+
+    If ``strict``, the printed code checks that the lists have the same number of items.
+    """
     found = summed(what, program)
     match found.kind:
         case "once":
@@ -59,7 +62,10 @@ def of_lists(what: Moment | Statistic, program: Program, printer: CodePrinter, s
 def over(
     function: str, names: Sequence[str], formula: Formula, printer: CodePrinter, default: str = "", strict: bool = False
 ) -> str:
-    """Print ``function`` (such as ``sum``) over the values of ``formula`` for each item."""
+    """Print a call of ``function``, such as ``sum``, on the values of ``formula`` for all items.
+
+    ``names`` are the lengths in it, ``default`` is the result without items, and ``strict`` is that of :func:`of_lists`.
+    """
     rest = f", default={default}" if default else ""
     text = printer.text(formula)
     if text == names[0]:
@@ -69,7 +75,7 @@ def over(
 
 
 def items_of(text: str, names: Sequence[str], strict: bool = False) -> str:
-    """Print a generator of an expression over the columns of lengths ``names``."""
+    """Print a generator of the expression ``text`` over the columns of the lengths ``names``."""
     shown = ", ".join(names)
     every = ", ".join([*(f"{name}_" for name in names), *(["strict=True"] if strict else [])])
     return f"{text} for {shown} in {shown}_" if len(names) == 1 else f"{text} for {shown} in zip({every})"
@@ -81,7 +87,7 @@ def entry_of(name: str, axes: Sequence[str], optional: bool) -> str:
 
 
 class Reader:
-    """Prints the function of a generated module that computes the moments of a batch."""
+    """Printer of the function of a generated module that computes the moments of a batch."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -95,7 +101,7 @@ class Reader:
         self.scope = Scope(program, replace(PYTHON, printer=MomentPrinter), self.formulas)
 
     def fields(self) -> Iterator[str]:
-        """Field declarations of the moments, each with its formula as a comment."""
+        """Yield the field declarations of the moments, each with its formula as a comment."""
         for one in self.program.moments:
             text = ModulePrinter().text(one.formula) + (", of padded lengths," if one.side else "")
             whole = one.items == ONCE and not one.constant
@@ -127,7 +133,7 @@ class Reader:
         return wrapped(f'"""The sums of a batch{"; " if rows else ""}{told}.{note}"""', WIDTH - 4)
 
     def body(self) -> Iterator[str]:
-        """Statements of the function."""
+        """Yield the statements of the function."""
         program, printer = self.program, self.scope.printer
         yield from joined(self.scope.statements, WIDTH)
         for group in stream_groups(program):
@@ -155,7 +161,7 @@ class Reader:
         return text
 
     def read(self, group: Sequence[StreamRow]) -> Iterator[str]:
-        """Statements that read the streams of one index set, required streams first."""
+        """Yield statements that read the streams of one index set, required streams first."""
         absent = {stream.name: stream.absent for stream in self.program.streams}
         if self.alone and len(group[0][2]) == 1 and not self.sides:
             ((name, _, (axis,), _),) = group
@@ -186,7 +192,7 @@ class Reader:
                 count = count or f"len({names[0]})"
 
     def unfit(self) -> Iterator[str]:
-        """Statements that reject items that are too short or not divisible."""
+        """Yield statements that raise an error for items that are too short or not divisible."""
         plain = grouped((one.items, self.least(one)) for one in self.program.inner if not one.text)
         for items, tests in plain.items():
             tests = list(filter(None, tests))
@@ -195,19 +201,19 @@ class Reader:
                 yield from raised(f"an item of {items} {UNFIT}")
 
     def left(self, inner: InnerLength) -> Iterator[str]:
-        """Statements that reject an item that the class does not accept."""
+        """Yield statements that raise an error for an item in which the class would refuse the length."""
         names, test = lengths_in(inner.formula, self.program), violated(inner.formula, self.scope.printer)
         test = f"any({items_of(test, names)})" if names and test else self.least(inner)
         if test:
             yield from (*statement_of(test), *raised(*self.words(inner)))
 
     def least(self, inner: InnerLength) -> str:
-        """Print the test that an inner length is below 1; empty if it depends on no length."""
+        """Print the test that a length inside the model is below 1; empty if no length of the batch is in it."""
         names = lengths_in(inner.formula, self.program)
         return f"{over('min', names, inner.formula, self.scope.printer, '1')} < 1" if names else ""
 
     def demanded(self, one: BatchCondition) -> Iterator[str]:
-        """Statements that reject a batch that the class does not accept."""
+        """Yield statements that raise an error for a batch that does not meet a condition of the class."""
         firsts = {items: columns_of(row)[0] for row in reversed(stream_rows(self.program)) for items in [row[1]]}
         printer = self.scope.printer
         own = {statistic.name: of_lists(statistic, self.program, printer) for statistic in one.statistics}
@@ -221,6 +227,6 @@ class Reader:
         printer.names = {name: text for name, text in printer.names.items() if name not in own}
 
     def words(self, one: InnerLength | BatchCondition) -> tuple[str, list[str]]:
-        """Error message with the requirement of the class, and the values to insert."""
+        """Return (error message with the requirement of the class, expressions to insert into it)."""
         values = [self.scope.printer.text(value) for value in one.values]
         return f"the batch does not fit the model: the class takes {one.text}", values

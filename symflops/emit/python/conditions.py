@@ -16,7 +16,10 @@ Signs = tuple[bool | None, ...]
 
 
 def violated(formula: Formula, printer: CodePrinter) -> str:
-    """The condition that ``formula``, a 0/1 polynomial, is 0; empty if it is not over brackets alone, or over too many."""
+    """Print the condition that ``formula``, a polynomial over brackets with values 0 and 1, is 0.
+
+    The text is empty if something other than brackets occurs, or too many brackets.
+    """
     found = dict.fromkeys(brackets_in(formula))
     brackets = [one for one in found if one is not None]
     if None in found or len(brackets) > MOST:
@@ -31,7 +34,7 @@ def violated(formula: Formula, printer: CodePrinter) -> str:
 
 
 def brackets_in(formula: Formula) -> Iterator[Bracket | None]:
-    """The brackets of a polynomial; None for anything else that is no number."""
+    """Yield the brackets of a polynomial, and None for each part that is neither bracket nor number."""
     match formula:
         case Bracket():
             yield formula
@@ -47,7 +50,7 @@ def brackets_in(formula: Formula) -> Iterator[Bracket | None]:
 
 
 def value_of(formula: Formula, known: Mapping[Bracket, bool]) -> int:
-    """The polynomial at values of its brackets."""
+    """Return the value of a polynomial; ``known`` says whether each of its brackets holds."""
     match formula:
         case Bracket():
             return int(known[formula])
@@ -62,19 +65,19 @@ def value_of(formula: Formula, known: Mapping[Bracket, bool]) -> int:
 
 
 def contradicts(known: Mapping[Bracket, bool]) -> bool:
-    """Whether two equalities hold that give one formula different numbers."""
+    """Whether two brackets in ``known`` that hold say that one formula equals two different numbers."""
     equal = [one.arguments for one, value in known.items() if value and one.kind == "equal" and len(one.arguments) == 2]
     pairs = [(one, number) for arguments in equal for one, number in (arguments, arguments[::-1]) if isinstance(number, Num)]
     return any(one == two and first != second for (one, first), (two, second) in combinations(pairs, 2))
 
 
 def shortest(wanted: list[tuple[bool, ...]], free: list[tuple[bool, ...]], brackets: list[Bracket]) -> list[Term]:
-    """Short disjunction of conjunctions, by Quine-McCluskey.
+    """Return a short disjunction of conjunctions, found by the algorithm of Quine and McCluskey.
 
     Args:
-        wanted: rows of the truth table in which it holds.
-        free: rows in which it may hold.
-        brackets: the columns of the table.
+        wanted: Rows of the truth table in which the disjunction must hold.
+        free: Rows in which it may hold or not.
+        brackets: The columns of the table.
     """
     current: set[Signs] = {*wanted, *free}
     primes: set[Signs] = set()
@@ -98,18 +101,18 @@ def shortest(wanted: list[tuple[bool, ...]], free: list[tuple[bool, ...]], brack
 
 
 def covered(prime: Signs, rows: set[tuple[bool, ...]]) -> set[tuple[bool, ...]]:
-    """The rows in which a conjunction holds."""
+    """Return those of ``rows`` in which the conjunction ``prime`` holds."""
     return {row for row in rows if all(sign is None or sign is value for sign, value in zip(prime, row, strict=True))}
 
 
 def text_of(terms: list[Term], printer: CodePrinter) -> str:
-    """A disjunction of conjunctions as Python."""
+    """Print a disjunction of conjunctions as a Python expression."""
     texts = [" and ".join(literal(bracket, sign, printer) for bracket, sign in term) or "True" for term in terms]
     return " or ".join(texts) or "False"
 
 
 def literal(bracket: Bracket, sign: bool, printer: CodePrinter) -> str:
-    """A bracket, or its opposite."""
+    """Print a bracket as a Python expression; if not ``sign``, its negation."""
     text = printer.text(bracket).removeprefix("(").removesuffix(")") if bracket.kind in OPPOSITES else printer.text(bracket)
     if sign:
         return text

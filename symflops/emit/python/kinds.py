@@ -23,7 +23,7 @@ NOTHING: Row = ((), (), ())
 
 
 class Forms:
-    """Computes and caches closed forms of parts of the work."""
+    """Builder and cache of the closed forms of parts of the work."""
 
     def __init__(self, program: Program) -> None:
         lines = [line for regime in program.regimes for some in (regime.lines, *dict(regime.own).values()) for line in some]
@@ -35,19 +35,19 @@ class Forms:
         self.known: dict[object, Form] = {}
 
     def rows(self, lines: Sequence[Line]) -> Rows:
-        """Closed forms of each part of the work; parts without work are omitted."""
+        """Map each part of the work, such as attention, to its closed forms; parts without work are omitted."""
         parts = grouped((part_of(line), line) for line in lines)
         found = {part: self.row(parts[part]) for part in ORDER if part in parts}
         return {part: row for part, row in found.items() if row != NOTHING}
 
     def row(self, lines: Sequence[Line]) -> Row:
-        """Closed forms of ``lines`` in total."""
+        """Return the closed forms (forward, backward, recomputed) of the contractions ``lines`` in total."""
         forward = self.form([(line.amount.name, line.unit, line.forward) for line in lines])
         backward = self.form([(line.amount.name, line.unit, count) for line in lines for count in line.backward])
         return forward, backward, self.form([(line.amount.name, line.unit, line.recomputed) for line in lines])
 
     def form(self, work: Sequence[tuple[str, Formula, Formula]]) -> Form:
-        """Closed form of work given as (amount, unit, number of executions)."""
+        """Return the closed form of work, given per product as (amount, unit, number of executions)."""
         key = tuple(work)
         if key not in self.known:
             units = grouped(((amount, unit), count) for amount, unit, count in work if count != ZERO)
@@ -61,14 +61,17 @@ class Forms:
 
 @dataclass
 class Block:
-    """Rows that apply under a condition; the first block has an empty condition and always applies."""
+    """Closed forms by part of the work, which replace those of earlier blocks if a condition holds.
+
+    The condition is Python code; that of the first block is empty and always holds.
+    """
 
     condition: str
     rows: Rows = field(default_factory=dict)
 
 
 def cases(program: Program) -> dict[tuple[str, str], Rows]:
-    """Rows by (regime, convention)."""
+    """Map (regime, convention) to the closed forms of each part of the work."""
     forms, unseen = Forms(program), dict(program.unseen)
     found = {}
     for regime in program.regimes:
@@ -85,7 +88,10 @@ def one_of(name: str, chosen: Sequence[str]) -> str:
 
 @dataclass
 class Kinds:
-    """Groups of regimes with equal rows, ignoring passes that a regime does not run."""
+    """Groups of regimes that have the same closed forms in all passes that both run.
+
+    A group is called a kind; ``members`` are the kinds, each a list of regimes.
+    """
 
     rows: Mapping[tuple[str, str], Rows]
     regimes: Sequence[str]
@@ -102,7 +108,10 @@ class Kinds:
                 self.members.append([regime])
 
     def runs(self, regime: str, place: int) -> bool:
-        """Whether a regime runs a pass under any convention; ``place`` is 1 for backward, 2 for recomputation."""
+        """Whether a regime runs a pass under any convention.
+
+        ``place`` is 0 for the forward pass, 1 for the backward pass, 2 for recomputation.
+        """
         return any(row[place] for convention in self.conventions for row in self.rows[regime, convention].values())
 
     def joins(self, regime: str, kind: Sequence[str], convention: str) -> bool:
@@ -114,13 +123,16 @@ class Kinds:
 
     @staticmethod
     def alike(mine: Rows, theirs: Rows, part: str, place: int) -> bool:
-        """Whether two sets of rows agree on a part in a pass, or one of them does not run the pass at all."""
+        """Whether ``mine`` and ``theirs`` have the same form for a part in a pass, or one lacks the pass.
+
+        ``place`` is 1 for the backward pass, 2 for recomputation.
+        """
         if not any(row[place] for row in mine.values()) or not any(row[place] for row in theirs.values()):
             return True
         return mine[part][place] == theirs[part][place]
 
     def of(self, kind: Sequence[str], convention: str) -> Rows:
-        """Merged rows of a kind: backward and recomputed work come from the regimes that run them."""
+        """Return the rows of a kind; backward and recomputed work are those of regimes that run these passes."""
         found: Rows = {}
         for regime in kind:
             for part, (forward, backward, again) in self.rows[regime, convention].items():
@@ -129,13 +141,16 @@ class Kinds:
         return found
 
     def changed(self, kind: Sequence[str], before: Rows, after: Rows) -> Rows:
-        """Rows of ``after`` that differ from ``before`` in a pass of the kind; missing parts get empty rows."""
+        """Return the rows of ``after`` that differ from those of ``before`` in a pass that the kind runs.
+
+        For a part that ``after`` does not have, the row is empty.
+        """
         passes = [0, *(place for place in (1, 2) if any(self.runs(regime, place) for regime in kind))]
         pairs = ((part, before.get(part, NOTHING), after.get(part, NOTHING)) for part in {**before, **after})
         return {part: new for part, old, new in pairs if any(old[place] != new[place] for place in passes)}
 
     def blocks(self) -> Iterator[Block]:
-        """Blocks of rows: the first kind and convention, then overrides for other kinds and conventions."""
+        """Yield the rows of the first kind and convention, then those that differ in others, with a condition."""
         first, *others = self.conventions
         base = self.of(self.members[0], first)
         yield Block("", base)

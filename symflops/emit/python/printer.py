@@ -131,7 +131,7 @@ BUILTIN = frozenset((*dir(builtins), *keyword.kwlist, "count", "index", "self", 
 
 
 class PythonPrinter(CodePrinter):
-    """Prints Python expressions; truth values are bools."""
+    """Printer of Python expressions, in which truth values are bools."""
 
     def number(self, value: Fraction) -> tuple[str, int]:
         return super().number(value) if value.denominator == 1 else (f"{value.numerator}/{value.denominator}", PRODUCT)
@@ -186,7 +186,7 @@ class PythonPrinter(CodePrinter):
 
 
 class ModulePrinter(PythonPrinter):
-    """Prints expressions of a generated module; letters avoid reserved names."""
+    """Printer of the expressions in a generated module; reserved names are not used for letters."""
 
     reserved = BUILTIN | {"convention", "found", "m", "own", "regime", "rows"}
 
@@ -196,7 +196,7 @@ class ModulePrinter(PythonPrinter):
 
 
 class SpacedPrinter(ModulePrinter):
-    """Prints Python expressions with spaces around operators, as formatters do."""
+    """Printer of Python expressions with spaces around operators, as formatters write them."""
 
     times = " * "
 
@@ -269,10 +269,10 @@ HELPERS = {"_Null": NullList, "_each": each, "_exact": exact, "_columns": column
 
 
 def source(own: Any, name: str) -> str:
-    """Source code of a function or class, renamed."""
+    """Return the source code of the function or class ``own`` with the name ``name``."""
     return re.sub(rf"^(def|class) {own.__name__}\b", rf"\1 {name}", inspect.getsource(own).strip())
 
 
 def helpers_of(text: str) -> Iterator[str]:
-    """Source code of each helper that ``text`` calls."""
+    """Yield the source code of each helper function that ``text`` calls."""
     return (source(own, name) for name, own in HELPERS.items() if re.search(rf"\b{name}\(", text))

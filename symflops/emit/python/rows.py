@@ -17,7 +17,10 @@ CONDITIONS = {"?at_least": ">=", "?contains": "in", "?equal": "=="}
 
 
 class RowPrinter:
-    """Prints stored formulas as :class:`symflops.emit.python.printer.PythonPrinter` prints formulas."""
+    """Printer of stored formulas, like :class:`symflops.emit.python.printer.PythonPrinter`.
+
+    ``nodes`` is the table of a stored program, in which a formula refers to its parts by position.
+    """
 
     def __init__(self, nodes: Sequence[Any]) -> None:
         self.nodes = nodes
@@ -32,7 +35,7 @@ class RowPrinter:
         return f"({text})" if strength < least else text
 
     def visit(self, position: int) -> tuple[str, int]:
-        """Print a formula: (text, precedence)."""
+        """Print the formula at a position; return (text, precedence of its outermost operator)."""
         node = self.nodes[position]
         if isinstance(node, int):
             return str(node), ATOM if node >= 0 else PRODUCT

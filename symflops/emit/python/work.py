@@ -16,7 +16,7 @@ from symflops.ir.program import Amount, Program
 
 
 class Work:
-    """Prints the function of a generated module that returns the work table."""
+    """Printer of the function of a generated module that returns the work by part of the model."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -45,7 +45,7 @@ class Work:
         return name
 
     def lines(self) -> Iterator[str]:
-        """Statements of the function."""
+        """Yield the statements of the function."""
         program = self.program
         yield "if regime not in REGIMES or convention not in CONVENTIONS:"
         yield '    raise ValueError(f"no regime {regime!r} under convention {convention!r}: {REGIMES}, {CONVENTIONS}")'
@@ -58,7 +58,10 @@ class Work:
         yield from self.result(dict(program.shares))
 
     def amount(self, amount: Amount) -> tuple[str, str]:
-        """Print an amount: (expression, assignment); a single moment needs no assignment."""
+        """Print an amount; return (expression, statement that assigns it).
+
+        The statement is empty for an amount that is a single moment.
+        """
         pairs = dict(self.program.pairs)
         useful = [name for name in self.program.conventions if pairs[name] == "useful"]
         texts = [self.vector(terms) for terms in (amount.useful, amount.executed)]
@@ -73,14 +76,14 @@ class Work:
         return name, f"{name} = {text}"
 
     def vector(self, terms: Sequence[tuple[int, Formula]]) -> str:
-        """Print an amount as a sum of multiples of moments."""
+        """Print a sum of moments; ``terms`` are pairs (position of a moment, its factor)."""
         moments, inside = self.program.moments, self.scope.printer.inside
         names = [(f"m.{moments[place].name}", one) for place, one in terms]
         cells = [name if one == ONE else f"{inside(one, PRODUCT)}*{name}" for name, one in names]
         return " + ".join(cells) or "0"
 
     def block(self, block: Block) -> Iterator[str]:
-        """Statements that set the rows of a block, under its condition."""
+        """Yield the statements that assign the rows of a block if its condition holds."""
         outside = dict(self.forms)
         body = list(self.rows(block.rows, "rows: Table = {" if not block.condition else "rows |= {"))
         if block.condition:
@@ -90,7 +93,10 @@ class Work:
             self.forms = outside
 
     def rows(self, rows: Rows, head: str) -> Iterator[str]:
-        """Statements that set rows; a forward form is assigned first if other passes are multiples of it."""
+        """Yield the statement that begins with ``head`` and lists ``rows``, and assignments before it.
+
+        A forward form is assigned to a variable first if other passes are multiples of it.
+        """
         cells: dict[str, list[str]] = {}
         for part, row in rows.items():
             ratios = [multiple(form, row[0]) for form in row[1:]]
@@ -117,7 +123,10 @@ class Work:
         return " + ".join(cells) or "0"
 
     def result(self, shares: Mapping[str, int]) -> Iterator[str]:
-        """Statements that return the rows; regimes without a pass get 0, and fractional FLOPs are divided."""
+        """Yield the statements that return the rows, with 0 for passes that the regime does not run.
+
+        ``shares`` maps conventions to the number by which their figures, in parts of a FLOP, are divided.
+        """
         kinds, cells = self.kinds, ["f", "b", "r"]
         runs = [[one for one in kinds.regimes if kinds.runs(one, place)] for place in (0, 1, 2)]
         if runs[1] and len(runs[1]) < len(kinds.regimes):
@@ -140,13 +149,13 @@ class Work:
 
 
 def printed_of(row: Row) -> Iterator[Formula]:
-    """Formulas of a row to print; passes that are multiples of the forward pass are omitted."""
+    """Yield the formulas of a row; passes that are multiples of the forward pass are omitted."""
     yield from (formula for _, formula in row[0])
     yield from (formula for form in row[1:] if not (row[0] and multiple(form, row[0])) for _, formula in form)
 
 
 def multiple(form: Form, of: Form) -> int:
-    """Integer ratio of two closed forms; 0 if there is none."""
+    """Return the integer by which ``of`` is multiplied to give ``form``; 0 if there is none."""
     if not form or [name for name, _ in form] != [name for name, _ in of]:
         return 0
     ratios = set()
@@ -159,7 +168,10 @@ def multiple(form: Form, of: Form) -> int:
 
 
 def split(formula: Formula) -> tuple[int, object]:
-    """Split a formula into its common integer factor and the rest; a fractional factor stays in the rest."""
+    """Split a formula into (common integer factor of its terms, rest).
+
+    If the common factor is a fraction, the integer is 1.
+    """
     poly = expanded(formula)
     number = poly.common[1]
     return (int(number), poly.scale(Fraction(1, int(number)))) if number.denominator == 1 else (1, poly)

@@ -14,7 +14,7 @@ from symflops.support.errors import SymflopsError
 
 
 class Settling:
-    """Substitutes sizes in the formulas of one table; ``rests`` collects remainders that must be 0.
+    """Substitution of sizes in stored formulas; ``rests`` collects remainders that must be 0.
 
     ``lengths`` maps each batch variable to a column or a number.
     """
@@ -24,7 +24,7 @@ class Settling:
         self.rests: list[Formula] = []
 
     def of(self, position: int) -> Formula:
-        """Formula at ``position`` in terms of columns, with sizes substituted.
+        """Return the formula at ``position`` in terms of columns, with sizes substituted.
 
         Raises:
             SymflopsError: a length is the operand of a function of lists.
@@ -58,7 +58,7 @@ class Settling:
 
 
 def total(terms: Iterable[Formula]) -> Formula:
-    """Add terms, with nested sums flattened and numbers merged into a last term."""
+    """Return the sum of ``terms``, with nested sums flattened and numbers merged into a last term."""
     parts = [part for term in terms for part in (term.terms if isinstance(term, Sum) else (term,))]
     kept = [part for part in parts if not isinstance(part, Num)]
     constant = sum((part.value for part in parts if isinstance(part, Num)), Fraction(0))
@@ -92,7 +92,7 @@ def as_number(formula: Power | Apply | Bracket) -> Formula:
 
 
 def is_natural(formula: Formula) -> bool:
-    """Whether the form of a formula of lengths proves that it is never negative."""
+    """Whether a formula of lengths is never negative, as far as its form shows; False if it does not."""
     if isinstance(formula, Num):
         return formula.value >= 0
     if isinstance(formula, Apply) and formula.function == "excess":

@@ -13,16 +13,21 @@ NARROW_BITS = 61  # of intermediate values: a quotient adds its divisor once mor
 
 
 class Writer:
-    """Writes queries for one engine over one table.
+    """Writer of queries for one engine over one table.
 
-    ``checked``: the columns are known to hold integers; otherwise the query skips rows with other numbers.
+    Args:
+        engine: The SQL dialect.
+        table: The table, as it is written after FROM.
+        longest: The largest valid length of each column.
+        by: The columns by which sums are grouped.
+        checked: Whether the columns are known to contain only integers; if not, the query skips rows with other numbers.
     """
 
     def __init__(self, engine: Engine, table: str, longest: Mapping[str, int], by: Sequence[str] = (), checked: bool = False):
         self.engine, self.table, self.longest, self.by, self.checked = engine, table, longest, by, checked
 
     def aggregate(self, totals: Sequence[Total]) -> str:
-        """Query of all sums, one row per group."""
+        """Return the query of the sums ``totals``; its result has one row per group of rows of the table."""
         groups = list(dict.fromkeys(total.rows for total in totals))
         pairs = [(rows, name) for rows in groups for name in rows.columns]
         names = {pair: f"c{place}" for place, pair in enumerate(pairs)}
@@ -49,7 +54,10 @@ class Writer:
         return "\n".join(["SELECT", *commas(outer), *self.source(groups, inner), *self.grouped()])
 
     def source(self, groups: Sequence[Rows], cells: Sequence[str]) -> list[str]:
-        """FROM clause of the valid rows; with several groups of rows, cells of invalid rows are NULL."""
+        """Return the FROM clause: ``cells`` of those rows of the table that models can run.
+
+        ``groups`` has one entry per set of rows. With several, all rows are kept, and cells of rows that cannot run are NULL.
+        """
         lines = ["FROM (", "  SELECT", *(f"  {line}" for line in commas(cells))]
         if len(groups) == 1:
             return [*lines, f"  FROM {self.table}", f"  WHERE {self.runs(groups[0])}", ") AS lengths"]
@@ -68,12 +76,15 @@ class Writer:
         ]
 
     def grouped(self) -> list[str]:
-        """GROUP BY and ORDER BY clauses; empty without grouping columns."""
+        """Return the GROUP BY and ORDER BY clauses; [] without columns to group by."""
         places = ", ".join(f"g{place}" for place in range(len(self.by)))
         return [f"GROUP BY {places}", f"ORDER BY {places}"] if places else []
 
     def summed(self, total: Total, names: Mapping[str, str], guard: str) -> list[str]:
-        """Print a commented sum, in 32-bit halves if 64 bits could overflow, without rows of NULL ``guard``."""
+        """Print a sum with its formula as a comment, as two sums of 32-bit halves if 64 bits could overflow.
+
+        ``names`` maps columns to names in the query. Rows in which the column ``guard`` is NULL are skipped.
+        """
         bound = bounds(total.formula, self.longest)
         wide = bound.most >= 2**NARROW_BITS
         text = SqlPrinter(self.engine, names, wide).text(total.formula)
@@ -90,7 +101,7 @@ class Writer:
         return f"CAST({self.engine.name(name)} AS BIGINT)"
 
     def runs(self, rows: Rows) -> str:
-        """Condition that the model can run a row."""
+        """Print the condition that a model can run a row."""
         if len(rows.sets) == 1:
             return self.fits(rows.sets[0])
         some = " OR ".join(f"{self.engine.name(name)} IS NOT NULL" for name in rows.columns)
@@ -101,11 +112,11 @@ class Writer:
         return f"CASE WHEN {each} THEN {' OR '.join([*map(self.absent, rows.sets), held])} ELSE FALSE END"
 
     def absent(self, items: Items) -> str:
-        """Condition that a row has no length of an index set."""
+        """Print the condition that a row has no length in any column of an index set."""
         return f"({' AND '.join(f'{self.engine.name(name)} IS NULL' for name in items.columns)})"
 
     def fits(self, items: Items) -> str:
-        """Condition that the model can run an item: lengths in range, and its conditions hold."""
+        """Print the condition that a model can run an item: valid lengths that meet all conditions."""
         names = [self.engine.name(name) for name in items.columns]
         ranges = [f"{name} BETWEEN 0 AND {self.longest[column]}" for name, column in zip(names, items.columns, strict=True)]
         if not self.checked:
@@ -126,7 +137,13 @@ class Writer:
     def costs(
         self, models: Mapping[str, tuple[Rows, Sequence[tuple[Total, int]]]], kinds: Mapping[str, str], kept: Sequence[str]
     ) -> str:
-        """Query of the cost of each row, NULL for rows that cannot run; ``kinds`` are the costs' column types."""
+        """Return the query of the cost of each row; it is NULL for rows that cannot run.
+
+        Args:
+            models: By cost column, the rows that the model can run, and (sum, cost of one unit) pairs.
+            kinds: The SQL type of each cost column.
+            kept: Columns of the table to copy.
+        """
         cells = [self.engine.name(name) for name in dict.fromkeys(kept)]
         for name, (rows, terms) in models.items():
             parts = [self.cost(items, [one for one in terms if one[0].items == items]) for items in rows.sets]
@@ -138,12 +155,12 @@ class Writer:
         return "\n".join(["SELECT", *commas(cells), f"FROM {self.table}"])
 
     def is_wide(self, terms: Sequence[tuple[Total, int]]) -> bool:
-        """Whether a cost or an intermediate value could overflow 64 bits."""
+        """Whether the cost of ``terms``, or an intermediate value of it, could overflow 64 bits."""
         most = sum(abs(cost) * bounds(total.formula, self.longest).most for total, cost in terms)
         return bool(most >= 2**NARROW_BITS)
 
     def cost(self, items: Items, terms: Sequence[tuple[Total, int]]) -> str:
-        """Expression of the cost of an item."""
+        """Print the expression of the cost of an item; ``terms`` are (sum, cost of one unit of it)."""
         columns = {name: self.integer(name) for name in items.columns}
         printer = SqlPrinter(self.engine, columns, self.is_wide(terms))
         texts = []
@@ -155,7 +172,7 @@ class Writer:
         return " + ".join(texts) or "0"
 
     def first_unfit(self, rows: Rows) -> str:
-        """Query of the first row that a model cannot run: row number and columns."""
+        """Return the query of the first row that a model cannot run: its number, and its columns of lengths."""
         cells = ", ".join(map(self.engine.name, rows.columns))
         numbered = f"SELECT row_number() OVER () - 1 AS {NUMBER}, {cells} FROM {self.table}"
         return f"SELECT {NUMBER}, {cells} FROM ({numbered}) AS numbered WHERE ({self.runs(rows)}) IS NOT TRUE LIMIT 1"

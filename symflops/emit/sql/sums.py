@@ -28,7 +28,7 @@ class Engine:
     Attributes:
         quote: The mark around identifiers.
         wide: The type of whole numbers beyond 64 bits.
-        quotient: The quotient of whole numbers of 64 bits, which divide.
+        quotient: The exact quotient of two whole numbers of 64 bits.
         wide_quotient: The same for the wide type.
         halves: The upper and the lower 32 bits of a 64-bit integer, if sums of 64-bit integers overflow.
         file: A Parquet file as a table, with the mark that a path cannot hold; "" if the engine reads none.
@@ -64,9 +64,9 @@ ENGINES: Mapping[str, Engine] = {
 
 
 class SqlPrinter(Printer):
-    """Prints SQL expressions with truth values 0 and 1; division rounds down (engines round towards 0).
+    """Printer of SQL expressions, in which truth values are 0 and 1, and division rounds down.
 
-    ``names`` maps symbols to columns; ``wide`` computes beyond 64 bits.
+    ``names`` maps symbols to columns; ``wide``: whether expressions are computed in more than 64 bits.
     """
 
     def __init__(self, engine: Engine, names: Mapping[str, str], wide: bool = False) -> None:
@@ -139,14 +139,17 @@ LENGTH = 12
 
 @dataclass(frozen=True)
 class Items:
-    """Items of an index set that a model can run: columns hold lengths in range, and the conditions hold."""
+    """Items of an index set that a model can run: their lengths are valid, and the conditions hold.
+
+    ``columns`` are those of the lengths.
+    """
 
     columns: tuple[str, ...]
     conditions: tuple[Bracket, ...] = ()
 
     @cached_property
     def text(self) -> str:
-        """Identifying text: columns and conditions."""
+        """Columns and conditions as text, from which names of result columns are made."""
         return "; ".join((", ".join(self.columns), *map(sql_line, self.conditions)))
 
 
@@ -163,7 +166,7 @@ class Rows:
 
     @cached_property
     def text(self) -> str:
-        """Identifying text: index sets and conditions."""
+        """Index sets and conditions as text, from which names of result columns are made."""
         return " | ".join((*(items.text for items in self.sets), *map(sql_line, self.conditions)))
 
     @property
@@ -173,11 +176,11 @@ class Rows:
 
     @property
     def count(self) -> str:
-        """Result column that holds the number of rows."""
+        """Name of the result column with the number of these rows."""
         return f"n_{digest(self.text)[:LENGTH]}"
 
     def counts(self, items: Items) -> str:
-        """Result column that holds the number of items of an index set."""
+        """Return the name of the result column with the number of items of an index set."""
         return self.count if len(self.sets) == 1 else f"n_{digest(f'{items.text} of {self.text}')[:LENGTH]}"
 
 
@@ -191,7 +194,7 @@ class Total:
 
     @cached_property
     def name(self) -> str:
-        """Result column of the sum; a digest of formula, items and rows."""
+        """Name of the result column of the sum, made from a digest of formula, items and rows."""
         return f"s_{digest(f'{sql_line(self.formula)} over {self.items.text} of {self.rows.text}')[:LENGTH]}"
 
 
@@ -202,7 +205,7 @@ def sql_line(formula: Formula) -> str:
 
 
 def bounds(formula: Formula, longest: Mapping[str, int]) -> Bound:
-    """Upper bound of a formula if each column is at most ``longest``."""
+    """Return an upper bound of a formula whose columns are at most ``longest``."""
     table = Table()
     position = table.add(formula)
     places = {name: place for place, name in enumerate(dict.fromkeys(symbols(formula)))}
@@ -211,7 +214,7 @@ def bounds(formula: Formula, longest: Mapping[str, int]) -> Bound:
 
 
 def lengths_up_to(totals: Sequence[Total], most: int = LONGEST) -> dict[str, int]:
-    """Maximum length per column such that no sum overflows the wide type."""
+    """Map each column to the largest length, up to ``most``, with which no sum overflows the wide type."""
     longest = {name: most for total in totals for name in total.rows.columns}
     pairs = [(total.formula, WIDE_BITS - ROW_BITS) for total in totals]
     rows = [total.rows for total in totals]
@@ -228,7 +231,10 @@ def lengths_up_to(totals: Sequence[Total], most: int = LONGEST) -> dict[str, int
 
 
 def whole(value: object) -> int | None:
-    """Convert a result to int; None if it is not an exact integer, such as a float that has lost digits."""
+    """Convert a value in a result to int; NULL counts as 0.
+
+    The return value is None if it is not an exact integer, such as a float that may have lost digits.
+    """
     if value is None:
         return 0
     if isinstance(value, str) and value.lstrip("-").isdecimal():
@@ -241,7 +247,7 @@ def whole(value: object) -> int | None:
 
 
 def sum_in(row: Mapping[str, object], total: Total) -> Fraction | int | None:
-    """The sum that a row of a result has; None if it has none, or not as a whole number."""
+    """Return the sum ``total`` in a row of a result; None if it is missing or not a whole number."""
     if isinstance(total.formula, Num):
         name = total.rows.counts(total.items)
         count = whole(row[name]) if name in row else None

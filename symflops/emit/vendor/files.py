@@ -39,7 +39,7 @@ Form = Sequence[tuple[int, Formula]]
 
 @dataclass(frozen=True)
 class Example:
-    """A batch with its FLOPs: arguments of the project's function by name, and the expected figures."""
+    """An example batch: ``arguments`` of the project's function by name, and the FLOPs that it returns."""
 
     arguments: Mapping[str, Any]
     flops: int
@@ -51,15 +51,15 @@ class Vendored:
 
     Attributes:
         program: The program of one regime and convention, without the sizes that are ``assumed``.
-        target: The project.
+        target: The project that the estimator is for.
         name: The estimator's name in file names and code.
         command: The command that writes the files.
         version: The version of symflops.
-        examples: Batches with their FLOPs under ``config``, a config in the project's format.
-        config: See ``examples``.
+        examples: Batches with the FLOPs that they cost under ``config``.
+        config: A config in the project's format.
         words: Paths of fields in the project's config, in addition to the target's ``words``.
         values: Sizes that the project's config lacks, by letter.
-        assumed: Assumed sizes that the figures depend on: (field, value).
+        assumed: Values of assumed sizes that the figures depend on, by config field.
         streams: Streams that the project passes, each with the names of its axes.
         latents: Batches of latents for the test: shapes by key, and their lengths.
     """
@@ -89,7 +89,7 @@ class Vendored:
 
 
 def files_of(one: Vendored) -> dict[str, str]:
-    """Print the files: path in the project's tree -> text."""
+    """Print the files of an estimator: map each path in the project's tree to its text."""
     context = context_of(one)
     folder = f"vendor/{one.target.name}"
     texts = ((path, template(f"{folder}/{part}.jinja").render(context)) for part, path in one.target.files.items())
@@ -97,13 +97,13 @@ def files_of(one: Vendored) -> dict[str, str]:
 
 
 def tidied(text: str) -> str:
-    """Normalise blank lines as formatters do."""
+    """Return ``text`` with as many blank lines as formatters leave."""
     text = re.sub(r"(# Generated.*\n)\n+", r"\1\n", text)
     return re.sub(r"\n{3,}(?= )", "\n\n", re.sub(r"\n{4,}", "\n\n\n", text)).strip() + "\n"
 
 
 def context_of(one: Vendored) -> dict[str, Any]:
-    """Template variables of one vendored estimator.
+    """Return the template variables of one vendored estimator by name.
 
     Raises:
         SymflopsError: the model's work depends on inputs that the project does not pass.
@@ -141,7 +141,7 @@ def context_of(one: Vendored) -> dict[str, Any]:
 
 
 def batches(one: Vendored, reading: Reading, scope: Scope, sums: str) -> dict[str, Any]:
-    """Template variables for the batch that the project passes."""
+    """Return the template variables for the batch that the project passes, by name."""
     macs = dict(one.program.units).get(one.program.cases[0].convention, "flops") != "flops"
     return {
         "lists": [], "whole_lengths": sources_of(whole_lengths),
@@ -152,7 +152,7 @@ def batches(one: Vendored, reading: Reading, scope: Scope, sums: str) -> dict[st
 
 
 def formulas_of(program: Program) -> list[Formula]:
-    """Formulas that a vendored estimator evaluates: closed forms, moments, statistics, requirements."""
+    """Return all formulas of an estimator: closed forms, moments, statistics, requirements."""
     (case,) = program.cases
     found = [formula for form in (case.forward, case.backward) for _, formula in form]
     found += [one.formula for one in used(program)] + [one.formula for one in program.statistics]
@@ -160,7 +160,7 @@ def formulas_of(program: Program) -> list[Formula]:
 
 
 def lines_of(form: Form, program: Program, scope: Scope) -> list[str]:
-    """Print a closed form as lines of a sum."""
+    """Print a closed form as a sum with one term per line."""
     terms = [f"{scope.printer.inside(formula, PRODUCT)} * sum_{program.moments[place].name}" for place, formula in form]
     return wrapped_lines(terms, ["", *("+ " for _ in terms[1:])], WIDTH, "    ") if terms else ["0"]
 
@@ -172,14 +172,17 @@ def result(factor: int, parts: int) -> str:
 
 
 def fixed(reading: Reading) -> list[tuple[str, str, str]]:
-    """Config fields that decide the structure: (key, expression, value)."""
+    """Return the config fields that decide the structure: (field, expression that reads it, value)."""
     fields = {field.letter: field for field in reading.program.fields}
     known = [(fields[letter], value) for letter, value in reading.program.fixed if reading.has(fields[letter])]
     return [(size.keys[0], reading.found(size) if value is None else reading.size(size), repr(value)) for size, value in known]
 
 
 def arguments_of(reading: Reading, config: Mapping[str, Any], statements: Sequence[str]) -> list[tuple[str, str]]:
-    """Size arguments with defaults, in the project's order first; empty if sizes come from a config."""
+    """Return (argument, default) for the sizes that the function has as arguments, in the project's order.
+
+    The list is empty for a project that passes a config.
+    """
     read = {line.partition(" = ")[0] for line in statements} | {letter for letter, _ in reading.program.fixed}
     fields = [one for one in reading.program.fields if one.letter in read or f"has_{one.letter}" in read]
     values = {one.keys[0]: config.get(one.keys[0]) if is_plain(one.default) else None for one in fields}
@@ -189,7 +192,7 @@ def arguments_of(reading: Reading, config: Mapping[str, Any], statements: Sequen
 
 
 def size_rows(reading: Reading, statements: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Sizes that an estimator reads: (letter, place in the config, meaning)."""
+    """Return the sizes that an estimator reads: (letter, path in the config, meaning)."""
     read = {line.partition(" = ")[0] for line in statements}
     config, words = reading.target.config, reading.target.reads == "words"
     return [

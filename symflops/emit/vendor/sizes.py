@@ -40,9 +40,9 @@ GIVEN = {"list": "tuple({})", "rational": "Fraction(repr({}))", "entries": "{0} 
 
 @dataclass(frozen=True)
 class Reading:
-    """Prints how an estimator reads sizes from a project's config.
+    """Printer of the expressions with which an estimator reads sizes from a project's config.
 
-    ``words`` adds paths of fields to the project's own; ``values`` are sizes that the config lacks, by letter.
+    ``words`` are paths of fields in addition to those of ``target``; ``values`` are sizes that the config lacks, by letter.
     """
 
     program: Program
@@ -51,11 +51,11 @@ class Reading:
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def language(self) -> Language:
-        """Python syntax that reads sizes from the project's config."""
+        """Return the Python syntax of statements that read sizes from the project's config."""
         return replace(PYTHON, size=self.size, given=lambda size: f"{self.found(size)} is not None")
 
     def word(self, size: Field) -> str:
-        """Path of a field in a config with its own names; empty if it lacks the field."""
+        """Return the path of a field in a config whose fields the project names; empty if it lacks the field."""
         known = {**self.target.words, **self.words}
         return next((known[key] for key in size.keys if key in known), "")
 
@@ -87,13 +87,13 @@ class Reading:
         return f"_field({config}, {tuple_of(size.keys)}, {expression(size.default)}{f', {null}' if null else ''})"
 
     def of_word(self, size: Field, text: str) -> str:
-        """Print ``text``; if the default depends on other sizes, None falls back to it."""
+        """Print ``text``, with the default in place of None if the default depends on other sizes."""
         if size.nullable or is_plain(size.default):
             return text
         return f"{text} if {text} is not None else {expression(size.default)}"
 
     def null(self, size: Field) -> str:
-        """Print the value of a field that is null in the config; empty for its default."""
+        """Print the value that a size has if its field is null; empty if that is the default."""
         tables = absent_of(self.program)
         if any(key in tables for key in size.keys) or (not self.program.reading and size.null is None):
             return ""
@@ -102,7 +102,7 @@ class Reading:
         return "False" if size.kind == "flag" and not size.nullable else "None" if size.default is not None else ""
 
     def defaults(self, formulas: Iterable[Formula]) -> list[Formula]:
-        """Add the default formulas of all sizes that ``formulas`` need, transitively."""
+        """Return ``formulas`` and the default formulas of all sizes in them, of the sizes in these, and so on."""
         found = list(formulas)
         while True:
             letters = needed(found, self.program)
@@ -130,7 +130,7 @@ def is_plain(default: Any) -> bool:
 
 
 def argument_of(size: Field) -> str:
-    """Argument name of a field."""
+    """Return the name of the argument for a size: its config field as an identifier."""
     return re.sub(r"\W", "_", size.keys[0])
 
 
@@ -144,7 +144,7 @@ def path_text(config: str, path: str) -> str:
 
 
 def absent_of(program: Program) -> set[str]:
-    """Config fields for which null means the default, whichever class reads the config."""
+    """Return the config fields for which null means the default in some class that reads the config."""
     reading: Any = program.reading or {}
     return {name for table in reading.get("tables", {}).values() for name in _absent(table, "")}
 
@@ -156,7 +156,7 @@ def _absent(table: Mapping[str, Any], place: str) -> Iterator[str]:
 
 
 def helpers(text: str) -> list[str]:
-    """Source code of the helpers that ``text`` calls."""
+    """Return the source code of each helper function that ``text`` calls."""
     found = [READ] if "_field(" in text else []
     found += [source(NullList, "_Null"), LIST] if "_list(" in text else []
     found += [source(each, "_each")] if "_each(" in text else []
@@ -176,19 +176,19 @@ READERS = (
 
 
 def sources_of(*functions: Any) -> list[str]:
-    """Source code of ``functions``, with the names of all ``READERS`` prefixed by an underscore."""
+    """Return the source code of each function, with an underscore before calls of all ``READERS``."""
     names = "|".join(one.__name__ for one in READERS)
     return [re.sub(rf"(?<![\w.])({names})\(", r"_\1(", inspect.getsource(one).strip()) for one in functions]
 
 
 def latent_formulas(program: Program) -> list[Formula]:
-    """Formulas for reading latents: sides of a patch, and conditions of further inputs."""
+    """Return the formulas needed to read latents: sides of a patch, conditions of further inputs."""
     found = latent_inputs(program)
     return [*found.units, *(one.when for one in found.others)]
 
 
 def latent_context(program: Program, reading: Reading, scope: Scope) -> dict[str, Any]:
-    """Template variables for reading latents and for splitting flat lists into columns."""
+    """Return the template variables for reading latents and splitting flat lists into columns, by name."""
     found = latent_inputs(program)
     prompts = [stream.variables[0] for stream in program.streams if stream.name == "prompt" and stream.given]
     own = [*([found.width] if found.width else []), *(one.when for one in found.others)]

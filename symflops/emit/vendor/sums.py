@@ -30,7 +30,7 @@ SUMS = {
 
 
 def statements(program: Program, feeds: Feeds) -> Iterator[str]:
-    """Statements that compute the moments and statistics of a batch."""
+    """Yield the statements that compute the moments and statistics of a batch."""
     if feeds == "sums":
         yield from (f"sum_{one.name} = {of_sums(one, program)}" for one in used(program))
         return
@@ -40,12 +40,12 @@ def statements(program: Program, feeds: Feeds) -> Iterator[str]:
 
 
 def of_one(what: Moment | Statistic) -> str:
-    """Print the contribution of one sequence, whose length variable is named like the stream's axis."""
+    """Print a moment or statistic of a batch of one sequence, whose length has the name of its axis."""
     return PRINT.text(what.formula)
 
 
 def used(program: Program) -> list[Moment]:
-    """Moments that the closed forms use."""
+    """Return the moments in the closed forms."""
     (case,) = program.cases
     places = {place for form in (case.forward, case.backward) for place, _ in form}
     return [moment for place, moment in enumerate(program.moments) if place in places]
@@ -67,7 +67,7 @@ def of_sums(moment: Moment, program: Program) -> str:
 
 
 def tokens_of(program: Program) -> Iterator[tuple[Formula, str]]:
-    """Contribution of one sample to each sum: (formula, name of the sum).
+    """Yield (formula in the lengths of a sample, key in ``SUMS``) for each sum that the project collects.
 
     With several axes, the tokens are the product whose square is also a moment.
     """
@@ -90,7 +90,7 @@ def tokens_of(program: Program) -> Iterator[tuple[Formula, str]]:
 
 
 def multiple(formula: Formula, of: Formula) -> Formula | None:
-    """Divide a formula by another; None if the quotient is no integer."""
+    """Return the quotient of two formulas if it is an integer, else None."""
     one, other = factors_of(formula), factors_of(of)
     numbers = [base for base in one if isinstance(base, Num)]
     number = prod((base.value ** one.pop(base) for base in numbers), start=Fraction(1))

@@ -12,17 +12,17 @@ Feeds = Literal["lists", "latents", "one", "sums", "video"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Requirements of a project on the estimator of a new model.
+    """A project for which estimators are written, and the form that it requires of them.
 
     Attributes:
         name: Name in the command, and of the folder of templates.
-        files: Template -> path of its text in the project's tree.
+        files: Path in the project's tree of the text of each template.
         reads: How sizes reach the estimator: from a config's ``attributes``, from a ``mapping``, from config fields with other
             names (``words``), or as ``arguments`` of the function.
         feeds: How a batch reaches the estimator: ``lists`` of lengths, flat lists of ``latents`` and prompts, ``one`` length of
             all sequences, ``sums`` over the batch, or the frames and the side of one ``video``.
         config: Variable name of the config in the estimator.
-        words: Spec field -> path in the project's config; ``len:`` marks the length of a list. If sizes are arguments, these
+        words: Path in the project's config by spec field; ``len:`` marks the length of a list. If sizes are arguments, these
             come first.
         wiring: Edit that registers the estimator: (file of the tree, lines to add).
 
@@ -39,7 +39,7 @@ class Target:
 
     @property
     def convention(self) -> str:
-        """Default convention, which has the project's name."""
+        """Name of the default convention: that of the project."""
         return self.name
 
 

@@ -33,7 +33,7 @@ def census_path(spec: Path) -> Path:
 
 
 def census_of(file: SpecFile) -> Mapping[str, Any]:
-    """Read the census of a spec: class reference -> object; empty if the spec has none.
+    """Read the census of a spec: class reference -> census of the class; empty if the spec has none.
 
     Raises:
         SymflopsError: the file is damaged.
@@ -43,7 +43,7 @@ def census_of(file: SpecFile) -> Mapping[str, Any]:
 
 
 def carried(file: SpecFile) -> dict[str, Any] | None:
-    """The part of a spec's census that a stored program contains, by class name; None if empty."""
+    """Return class name -> fields ``SHOWN`` of its census, which stored programs contain; None if empty."""
     census = census_of(file)
     return {
         class_name(reference): {name: entry[name] for name in SHOWN if entry.get(name)} for reference, entry in census.items()
@@ -85,7 +85,7 @@ def _said(value: Any) -> Any:
 
 
 def stale(file: SpecFile, spec: Spec) -> Iterator[str]:
-    """Reasons why the census of a spec is outdated; builds no model and imports no library."""
+    """Yield reasons why the census of a spec is outdated; builds no model and imports no library."""
     path = census_path(file.path)
     if not path.is_file():
         if spec.references:
@@ -111,7 +111,7 @@ def version_of(name: str) -> str:
 
 
 def source_digest(name: str) -> str:
-    """Digest of an installed source file, ``package/folder/file.py``; empty if not installed."""
+    """The digest of an installed file ``package/folder/file.py``; empty if it is not installed."""
     package, _, inner = name.partition("/")
     found = importlib.util.find_spec(package)
     folder = Path(found.origin).parent if found is not None and found.origin else None

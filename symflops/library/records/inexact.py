@@ -76,7 +76,7 @@ class _Reader(Shapes):
         )
 
     def whole(self, given: Mapped[str, Node], name: str) -> int:
-        """Read an integer field; 0 if absent."""
+        """Read an integer field; 0 if it is absent or, with a finding, if it is no integer."""
         node = given.get(name)
         if node is None:
             return 0

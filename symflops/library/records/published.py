@@ -31,7 +31,7 @@ class Published:
 
 
 def published(file: SpecFile) -> tuple[Published, ...]:
-    """The measured models of one spec in ``published.json``, published sizes first.
+    """Return the measured models of one spec from ``published.json``; empty without the file.
 
     Raises:
         SymflopsError: the file is damaged.

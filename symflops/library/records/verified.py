@@ -42,7 +42,9 @@ def verifications(file: SpecFile) -> tuple[Verification, ...]:
 
 
 def catalogued(file: SpecFile) -> dict[str, Any]:
-    """Summarise a spec's records: number of exact ones per class, and the reason for inexact ones.
+    """Summarise the records of a spec.
+
+    ``records`` maps each class to its number of exact records; ``inexact`` is the reason of the first inexact record, if any.
 
     Raises:
         SymflopsError: as :func:`all_verifications`.
@@ -55,7 +57,7 @@ def catalogued(file: SpecFile) -> dict[str, Any]:
 
 @cache
 def measured_rules() -> Mapping[str, Sequence[str]]:
-    """Operator kinds on which each rule of a regime was measured, from the shipped ``measured.json``."""
+    """Return rule of a regime -> operator kinds on which it was measured, as ``measured.json`` lists them."""
     path = shipped("specs") / RULES
     found: Mapping[str, Sequence[str]] = read_json(str(path))["rules"] if path.is_file() else {}
     return found

@@ -16,9 +16,9 @@ VENDORS = frozenset(("nvidia", "amd", "instinct", "tesla", "geforce", "intel", "
 
 
 def peak_called(word: str, dtype: str) -> tuple[Peak, str]:
-    """(peak rate, note) for a reported or typed device name; the note lists other devices that match.
+    """Return (peak, note) for a device name; the note names other devices that match, or is empty.
 
-    The rate is None, with the reason, if ``word`` matches several devices or none.
+    The peak has no rate, but a reason, if ``word`` matches several devices or none.
 
     Raises:
         ValueError: as :func:`symflops.training.devices.peaks.peak`.
@@ -35,7 +35,7 @@ def peak_called(word: str, dtype: str) -> tuple[Peak, str]:
 
 
 def called(word: str) -> tuple[str, tuple[str, ...]]:
-    """(name of the device that ``word`` denotes, other devices whose names contain the same words).
+    """Return (name of the device that ``word`` denotes, other devices whose names contain its words).
 
     Raises:
         ValueError: ``word`` is ambiguous or unknown; the message lists candidates.
@@ -61,5 +61,5 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def words_of(row: Row) -> set[str]:
-    """The words in a device's name and aliases."""
+    """The lower-case words in the name and aliases of a row's device, without vendors."""
     return {word for name in (row.name, *row.aliases) for word in words(name)}

@@ -37,7 +37,7 @@ OVERRIDE = f"give peak_tflops, or set {VARIABLE}"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The peak rate of one device for one number type; NaN if there is neither a source nor a note."""
+    """One row of the table: the peak rate of a device for one number type; NaN if not known."""
 
     name: str
     aliases: tuple[str, ...]
@@ -82,7 +82,7 @@ class Peak:
         return None if self.tflops is None else self.tflops * 1e12
 
     def as_dict(self) -> dict[str, Any]:
-        """The object that ``symflops device --json`` prints."""
+        """Convert the peak to the JSON object that ``symflops device --json`` prints."""
         if self.tflops is None:
             return {"peak": None, "reported": self.reported}
         found = {"peak": self.tflops, "unit": "TFLOP/s", "dtype": self.dtype, "reported": self.reported, "source": self.source}
@@ -171,7 +171,7 @@ def _positive(value: float) -> bool:
 
 
 def of_table(reported: str, dtype: str) -> Peak:
-    """Look up the rate in the table; a missing device or number type gives an unknown peak."""
+    """Look up a peak in the table; it has no rate if the table lacks the device or the number type."""
     rows = {row.dtype: row for row in table() if row.matches(reported)}
     found, blank = rows.get(dtype), Peak(None, reported, dtype)
     if found and found.known:
@@ -186,7 +186,7 @@ def of_table(reported: str, dtype: str) -> Peak:
 
 
 def _estimated(reported: str, dtype: str, properties: Any) -> Peak | None:
-    """Estimate the rate as units x FLOP per cycle x clock; None if the FLOP per cycle is unknown."""
+    """Estimate the peak as units x FLOP per cycle x clock; None if the FLOP per cycle is unknown."""
     from fnmatch import fnmatchcase
 
     capability = f"{getattr(properties, 'major', '')}.{getattr(properties, 'minor', '')}"

@@ -12,7 +12,7 @@ from symflops.training.meter.mfu import MFUMeter
 
 
 def attach(accelerator: Any, meter: MFUMeter) -> MFUMeter:
-    """Make ``accelerator`` save the meter's counts, up to the last micro-batch, and load them."""
+    """Make ``accelerator`` save and load the meter's FLOPs and steps in checkpoints; return ``meter``."""
     accelerator.register_save_state_pre_hook(lambda models, weights, folder: meter.settle())
     accelerator.register_for_checkpointing(meter)
     return meter

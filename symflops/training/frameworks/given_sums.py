@@ -23,16 +23,17 @@ Rows = tuple[tuple[int, str, str, Fraction, bool], ...]
 
 @dataclass(frozen=True)
 class BySums:
-    """A model whose moments are all multiples of sums that a framework gathers.
+    """A model whose FLOPs follow from sums of lengths that a framework gathers.
 
-    A row holds coefficient, moment, name of the sum (empty if none fits), the factor, and whether padding counts.
+    Each of ``rows`` is (FLOPs per moment, name of the moment, name of the sum, factor, whether padding counts). The moment is
+    the factor times the sum; the name of the sum is empty if no sum fits.
     """
 
     estimator: Any
     rows: Rows
 
     def check(self, given: Sequence[str]) -> None:
-        """Refuse a model that needs sums other than ``given``.
+        """Refuse a model that needs sums other than those named in ``given``.
 
         Raises:
             ValueError: a required sum is missing.
@@ -40,7 +41,7 @@ class BySums:
         self.flops(dict.fromkeys(given, 1))
 
     def flops(self, sums: Mapping[str, int]) -> int:
-        """FLOPs of a batch with the given sums by name.
+        """FLOPs of a batch, from its sums of lengths by name.
 
         Raises:
             ValueError: a required sum is missing.
@@ -101,13 +102,13 @@ def images_by_sums(estimator: Any, kind: str = "total") -> BySums:
 
 
 def _columns(estimator: Any, own: Mapping[str, Sequence[int]]) -> list[int]:
-    """Lengths of one item of every stream: from ``own``, else the default of an absent stream."""
+    """Lengths of an item of every stream, one after another: from ``own``, else those of an absent stream."""
     streams = [stream for members in estimator.sets.values() for stream in members]
     return [value for name, axes, absent in streams for value in own.get(name, (absent,) * (len(axes) or 1))]
 
 
 def _grids(estimator: Any, name: str, axes: int) -> list[tuple[int, ...]]:
-    """Test lengths of a multi-axis stream, scaled until the model's patch size divides them.
+    """Shapes for tests of the stream ``name`` with ``axes`` axes, scaled until the model accepts them.
 
     Raises:
         ValueError: no scale up to 64 works.
@@ -122,7 +123,7 @@ def _grids(estimator: Any, name: str, axes: int) -> list[tuple[int, ...]]:
 
 
 def _values(estimator: Any, at: Sequence[Sequence[int]]) -> list[Values]:
-    """Values of each moment at the lengths in ``at``, a tuple per moment."""
+    """Evaluate each moment at each batch in ``at`` (lengths of all streams): a tuple of values per moment."""
     return [tuple(int(value) for value in row) for row in zip(*(estimator.terms(*columns) for columns in at), strict=True)]
 
 
@@ -131,7 +132,9 @@ def _times(one: Values, two: Values) -> Values:
 
 
 def _tokens(estimator: Any, kind: str, items: str, values: Sequence[Values], mine: Sequence[Values]) -> Values:
-    """The number of tokens of a multi-axis stream at each test length: the root of a squared moment.
+    """The tokens of a multi-axis stream in each test batch: the root of a moment that is a square.
+
+    ``items`` is the index set of the stream, ``values`` has the values of all moments, ``mine`` those of this set.
 
     Raises:
         ValueError: no attention covers all tokens of the stream.
@@ -145,7 +148,10 @@ def _tokens(estimator: Any, kind: str, items: str, values: Sequence[Values], min
 
 
 def _rows(estimator: Any, kind: str, items: str, values: Sequence[Values], bases: Mapping[str, Values]) -> Rows:
-    """Match moments of one index set to multiples of sums in ``bases``; an empty name means no match."""
+    """Build the rows of :class:`BySums` for the moments of the index set ``items``.
+
+    ``values`` has the values of each moment in the test batches, ``bases`` those of each sum.
+    """
     found = []
     moments = zip(estimator.moment_sets.items(), estimator.coefficients[kind], values, strict=True)
     for (moment, group), coefficient, row in moments:

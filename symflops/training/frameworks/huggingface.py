@@ -67,7 +67,7 @@ def without_time(meter: MFUMeter, function: Callable[..., Any]) -> Callable[...,
 
 
 def with_counts(meter: MFUMeter, trainer: Any, save: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap the Trainer's checkpoint method to store the meter's counts in the Trainer's state first."""
+    """Wrap the Trainer's method ``save`` so that checkpoints contain the meter's FLOPs and steps."""
 
     @wraps(save)
     def saved(*arguments: Any, **named: Any) -> Any:
@@ -80,7 +80,11 @@ def with_counts(meter: MFUMeter, trainer: Any, save: Callable[..., Any]) -> Call
 
 
 def count_inputs(meter: MFUMeter, inputs: Mapping[str, Any]) -> int:
-    """Add a micro-batch to the meter; return its FLOPs, padded if lengths are on a device, 0 if unknown."""
+    """Add a micro-batch to the meter and return the FLOPs of the micro-batch.
+
+    Lengths on a device are not read: the FLOPs returned are then those of the padded lengths. They are 0 if the model's
+    estimator is missing or the batch cannot be read.
+    """
     phase = next(iter(meter.phases.values()), None)
     if phase is None:
         meter.add()  # reports the unread batch to other processes
@@ -100,12 +104,12 @@ def count_inputs(meter: MFUMeter, inputs: Mapping[str, Any]) -> int:
 
 
 def on_device(column: Any) -> bool:
-    """Whether reading ``column`` would synchronise with a device."""
+    """Whether ``column`` is a tensor on a device, so that reading it would synchronise."""
     return getattr(getattr(column, "device", None), "type", "cpu") != "cpu"
 
 
 def restore(meter: MFUMeter, state: Any) -> None:
-    """Restore the counts from a Trainer's state; without saved counts the meter keeps its own."""
+    """Restore the meter's FLOPs and steps from a Trainer's state; without saved FLOPs it keeps its own."""
     kept = getattr(state, "stateful_callbacks", None) or {}
     try:
         if STATE in kept:

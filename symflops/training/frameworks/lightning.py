@@ -29,7 +29,7 @@ class FlopsMixin:
     flops_per_batch: int = 0
 
     def count_batch(self, batch: Mapping[str, Any], devices_per_batch: int = 1) -> int:
-        """Set and return ``flops_per_batch``: this batch's FLOPs over the ``devices_per_batch`` that share it.
+        """Set and return ``flops_per_batch``: the batch's FLOPs over the number of devices that share it.
 
         Raises:
             LengthError: the batch lacks the lengths.
@@ -49,7 +49,7 @@ def flops_of_batch(estimator: Any, batch: Mapping[str, Any]) -> int:
 
 
 class MeterHooks:
-    """Lightning ``Callback`` hooks that drive a meter; ``make`` builds it from the LightningModule."""
+    """Hooks of a Lightning ``Callback`` that drive a meter; ``make(module)`` builds the meter."""
 
     state_key = "symflops"
 
@@ -87,14 +87,14 @@ class MeterHooks:
         self.meter.settle()
 
     def state_dict(self) -> dict[str, int]:
-        """The counts so far; Lightning calls this on every process."""
+        """The meter's cumulative FLOPs and steps, for a checkpoint; Lightning calls this on every process."""
         if self.meter is None:
             return dict(self.restored or {})
         self.meter.settle()
         return dict(self.meter.state_dict())
 
     def load_state_dict(self, state_dict: Mapping[str, int]) -> None:
-        """Keep a checkpoint's counts until the meter exists."""
+        """Keep the FLOPs and steps of a checkpoint until the meter exists to continue them."""
         self.restored = dict(state_dict)
 
 

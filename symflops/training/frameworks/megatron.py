@@ -61,6 +61,15 @@ def flops_of_step(
 ) -> int:
     """FLOPs of a step from Megatron-Bridge's sums, any of which may be None.
 
+    Args:
+        model: The model.
+        batch_size: Number of sequences.
+        tokens: Sum of padded lengths.
+        squares: Sum of squared lengths.
+        others: Sum of the lengths of the second stream.
+        products: Sum of products of the two streams' lengths.
+        seq_length: Length of every sequence, if there are no sums.
+
     Raises:
         ValueError: a required sum is missing.
     """
@@ -134,7 +143,7 @@ def patch_bridge(flop_utils: Any, estimator: Any) -> None:
 
 
 def vision(images: BySums) -> Callable[..., int]:
-    """A replacement for Bridge's ``vit_flops_from_patch_stats``."""
+    """Build a replacement for Bridge's ``vit_flops_from_patch_stats`` that counts by ``images``."""
 
     def count(cfg: Any, *, patch_sum: Any, patch_squared_sum: Any, merged_token_sum: Any = 0) -> int:
         return images.flops({"p": whole(patch_sum), "pp": whole(patch_squared_sum)})
@@ -143,7 +152,7 @@ def vision(images: BySums) -> Callable[..., int]:
 
 
 def num_floating_point_operations(estimator: Any) -> Any:
-    """A replacement for ``megatron.training.training.num_floating_point_operations``.
+    """Build a replacement for ``megatron.training.training.num_floating_point_operations``.
 
     Without sums of variable lengths, real and padded sequences have length ``args.seq_length``. The sums cover the
     data-parallel ranks; Megatron-LM has already divided them by its model-parallel size.

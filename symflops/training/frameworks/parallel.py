@@ -10,7 +10,7 @@ __all__ = ["aligned", "counts", "packed", "padded"]
 
 
 def aligned(length: int, multiple: int) -> int:
-    """``length`` padded up to a multiple, as sequence parallelism pads to ``sp_size``.
+    """Round ``length`` up to a multiple of ``multiple``, as sequence parallelism pads to ``sp_size``.
 
     >>> aligned(77, 8)
     80
@@ -24,7 +24,7 @@ def aligned(length: int, multiple: int) -> int:
 
 
 def padded(lengths: Sequence[int], multiple: int = 1, longest: bool = True) -> dict[str, list[int]]:
-    """Real and padded lengths of a batch, padded to a multiple of the longest or of each length.
+    """Return ``lengths`` with padded ones: all the longest if ``longest``, else each its own, rounded up.
 
     >>> padded([100, 77], 8)
     {'lengths': [100, 77], 'padded': [104, 104]}
@@ -35,7 +35,7 @@ def padded(lengths: Sequence[int], multiple: int = 1, longest: bool = True) -> d
 
 
 def counts(*, tp_rank: int = 0, cp_rank: int = 0, pp_rank: int = 0, vp_stage: int | None = None) -> bool:
-    """Whether this rank and virtual stage counts a batch; exactly one of those that share it does.
+    """Whether this rank and virtual stage adds a batch to the meter; of those that share it, one does.
 
     Tensor, context and pipeline ranks, and virtual pipeline stages, run parts of the same batch. A global meter adds a batch
     once, and its ``devices`` include all of these ranks.

@@ -28,7 +28,7 @@ KNOWN = {
 
 
 def nparams_and_flops(estimator: Any, seq_len: int) -> tuple[int, int]:
-    """(parameters, FLOPs per token of a sequence of ``seq_len``, forward and backward, rounded down).
+    """Return (number of parameters, FLOPs per token of forward and backward, rounded down).
 
     Raises:
         ValueError: ``seq_len`` is not positive.
@@ -66,9 +66,9 @@ def config_of(config: Any) -> dict[str, Any]:
 
 
 def _layer(layer: Any) -> tuple[int, int, int | None, int, bool]:
-    """(heads, groups, head width or None, hidden width, whether queries and keys are normed).
+    """Read a layer: (query heads, key-value heads, head width, feed-forward width, norm).
 
-    A head width of None means the model width over the number of heads.
+    ``norm`` is whether queries and keys are normed. A head width of None means the model width divided by the number of heads.
 
     Raises:
         ValueError: a linear has a bias, or an unsupported field (experts, a window) is set.
@@ -87,7 +87,7 @@ def _layer(layer: Any) -> tuple[int, int, int | None, int, bool]:
 
 
 def fields_of(config: Any) -> dict[str, Any]:
-    """Public dataclass fields of a config (with or without slots) -> values."""
+    """Map the public dataclass fields of a config to their values; empty for anything else."""
     names = (name for name in getattr(config, "__dataclass_fields__", {}) if not name.startswith("_"))
     return {name: getattr(config, name, None) for name in names}
 
@@ -112,7 +112,7 @@ class FlopsMixin:
     symflops_estimator: Any = None
 
     def get_nparams_and_flops(self, model: Any, seq_len: int) -> tuple[int, int]:
-        """(parameters, FLOPs per token); torchtitan calls this once at the start."""
+        """Return (number of parameters, FLOPs per token); torchtitan calls this once at the start."""
         one = self.symflops_estimator
         return nparams_and_flops(estimator_of(self, model) if one is None else one, seq_len)
 

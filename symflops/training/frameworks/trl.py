@@ -36,7 +36,7 @@ def attach(trainer: Any, *, devices: int | None = None, **options: Unpack[ModelO
 
 
 def counted(meter: MFUMeter, compute_loss: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``compute_loss`` to add each training batch to the meter."""
+    """Wrap the trainer's ``compute_loss`` so that each training batch is added to the meter."""
 
     @wraps(compute_loss)
     def computed(model: Any, inputs: Mapping[str, Any], *arguments: Any, **named: Any) -> Any:

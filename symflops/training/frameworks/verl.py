@@ -43,7 +43,7 @@ def estimate_function(
     otherwise: Function | None = None,
     tell: Callable[[str], object] | None = None,
 ) -> Function:
-    """A function with verl's signature that returns achieved TFLOP/s for a batch.
+    """Build a function with verl's signature that returns the achieved TFLOP/s of a batch.
 
     ``images_seqlens`` are patches per image or frame; they suffice if work on an image depends only on its patches.
 
@@ -90,7 +90,7 @@ def estimate_function(
             return fallback(kind, error, config, tokens_sum, batch_seqlens, delta_time, kargs)
 
     def fallback(kind: str, error: Exception, *batch: Any) -> float:
-        """The result of verl's own function, or NaN: it fails on configs that lack fields it reads."""
+        """Return what verl's own function answers, or NaN if it fails; warn once per model type ``kind``."""
         answer, words = math.nan, "the answer is NaN"
         if otherwise is not None:
             try:
@@ -107,7 +107,7 @@ def estimate_function(
 
 
 def called(function: Function, config: Any, tokens_sum: int, lengths: Any, seconds: float, kargs: dict[str, Any]) -> float:
-    """Call a function of verl's table; keyword arguments are passed only if it accepts ``**kwargs``."""
+    """Call a function of verl's table; ``kargs`` are passed only if it accepts ``**kwargs``."""
     takes = any(one.kind == inspect.Parameter.VAR_KEYWORD for one in inspect.signature(function).parameters.values())
     return function(config, tokens_sum, lengths, seconds, **(kargs if takes else {}))
 
@@ -129,7 +129,9 @@ def estimator_of(config: Any, regime: str, convention: str) -> Any:
 
 
 def batch_of(estimator: Any, lengths: list[int], images: Iterable[int] | None) -> dict[str, Any]:
-    """A batch of text and images; if only patch counts matter, each image gets any valid shape.
+    """Build a batch from text ``lengths`` and from ``images``, the numbers of patches of each image.
+
+    Each image gets some valid shape, if the model's work depends only on its number of patches.
 
     Raises:
         ValueError: the work depends on the shape of images, or the model has no stream for images.
@@ -149,7 +151,7 @@ def batch_of(estimator: Any, lengths: list[int], images: Iterable[int] | None) -
 
 
 def shape_of(estimator: Any, text: dict[str, Any], name: str, axes: int, patches: int) -> Any:
-    """Axis lengths for an image of ``patches`` patches, with as few rows as the model accepts."""
+    """Lengths along the axes of an image of ``patches`` patches, with as few rows as the model accepts."""
     if axes == 1:
         return patches
     shapes = [[1] * (axes - 2) + [rows, patches // rows] for rows in range(1, isqrt(patches) + 1) if patches % rows == 0]

@@ -25,7 +25,7 @@ UNREAD = ("exclude_modules", "target_parameters", "lora_adapter_path")
 
 
 def caller_s(name: str) -> Any:
-    """The local variable ``name`` of the nearest caller that has it, up to ``DEPTH`` frames; else None."""
+    """The local variable ``name`` of the nearest caller that has one, up to ``DEPTH`` frames; else None."""
     frame, depth = sys._getframe(1), 0
     while frame is not None and depth < DEPTH:
         if name in frame.f_locals:
@@ -35,7 +35,7 @@ def caller_s(name: str) -> Any:
 
 
 def watch(counter: type, models: dict[int, tuple[Any, Any]]) -> None:
-    """Patch ``FlopsCounter.__init__`` to record in ``models`` its config and its worker's model config."""
+    """Patch verl's ``FlopsCounter`` so that ``models`` gets (its config, the worker's model config)."""
     own = counter.__init__  # type: ignore[misc]
     if getattr(own, "symflops", None) is not None:
         return

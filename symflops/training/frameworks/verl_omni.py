@@ -129,14 +129,14 @@ class DiffusionFlops:
         device_name: str | None = None,
         **passes: int,
     ) -> tuple[float, float]:
-        """(achieved TFLOP/s, peak TFLOP/s of the device or infinity), as VeRL-Omni's counter returns them."""
+        """Return (achieved TFLOP/s, peak TFLOP/s of the device), as VeRL-Omni does; an unknown peak is inf."""
         promised = peak(reported_name() if device_name is None else device_name, variables=VARIABLES).tflops
         achieved = self.estimate_flops(latent_seqlens, prompt_seqlens, delta_time, **passes)
         return achieved, math.inf if promised is None else promised
 
 
 def _get(data: Any, key: str) -> Any:
-    """An entry of a batch, or None."""
+    """The entry of a batch under ``key``; None if there is none."""
     try:
         return data.get(key)
     except (AttributeError, KeyError):
@@ -144,7 +144,7 @@ def _get(data: Any, key: str) -> Any:
 
 
 def lora_regime(config: Any, rank: int, targets: Sequence[str]) -> str:
-    """The regime for ``lora_rank`` and ``target_modules``: LoRA on matching paths, the rest frozen.
+    """Return, as text, the regime for ``lora_rank`` and ``target_modules``: LoRA there, the rest frozen.
 
     Raises:
         SymflopsError: the targets are not a list of names, or one matches no module.
@@ -192,14 +192,14 @@ def count_batch(meter: MFUMeter, data: Any, *, pipeline: Any = None, transformer
 
 
 def renamed(data: Any, implied: Sequence[str]) -> Any:
-    """A batch with pipeline names of further inputs mapped to the model's argument names."""
+    """Return a batch with further inputs also under the model's argument names, if any are ``implied``."""
     more = {name: _get(data, other) for name, other in PIPELINE_NAMES.items() if implied}
     more = {name: given for name, given in more.items() if given is not None and _get(data, name) is None}
     return {**dict(data.items()), **more} if more else data
 
 
 def with_condition(streams: dict[str, Any], estimator: Any, data: Any) -> dict[str, Any]:
-    """Lengths with those of condition images added, which an edit model appends to its packed latents."""
+    """Add the lengths of condition images to those of the latents, to which edit models append them."""
     name, axes, _ = next(stream for members in estimator.sets.values() for stream in members if stream[1])
     if len(axes) > 1 or name not in streams or _get(data, CONDITION) is None:
         return streams
@@ -209,7 +209,7 @@ def with_condition(streams: dict[str, Any], estimator: Any, data: Any) -> dict[s
 
 
 def _field(config: Any, name: str) -> Any:
-    """A field of a config object or mapping, or None."""
+    """The field ``name`` of a config object or mapping; None if there is none."""
     return config.get(name) if isinstance(config, Mapping) else getattr(config, name, None)
 
 
@@ -234,7 +234,11 @@ def register(*pipelines: str, **options: Unpack[EstimatorOptions]) -> type:
 
 
 def safe(base: type, other: type | None, options: Mapping[str, Any]) -> type:
-    """A class for VeRL-Omni's registry that never raises; ``other`` is the class registered before."""
+    """Build a class for VeRL-Omni's registry that never raises.
+
+    ``base`` is VeRL-Omni's interface, ``other`` the class registered before, which answers on errors; ``options`` are those of
+    :class:`DiffusionFlops`.
+    """
 
     class Registered(base):  # type: ignore[misc]
         own = other

@@ -28,7 +28,7 @@ START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from symflops.training
 
 
 class Derivation:
-    """A derivation in the background, for one config, regime and convention of a spec."""
+    """A derivation in a subprocess, for one config, regime and convention of a spec."""
 
     def __init__(
         self, catalog: Catalog, name: str, config: Mapping[str, Any], regime: str, convention: str,
@@ -53,7 +53,7 @@ class Derivation:
             pipe.write(json.dumps(self.request, default=str).encode())
 
     def poll(self) -> dict[str, Any] | None:
-        """The derived program as a document, or None while it is being derived; never blocks.
+        """The derived program as JSON data, or None while it is being derived; never blocks.
 
         Raises:
             SymflopsError: the derivation fails or times out.
@@ -69,7 +69,7 @@ class Derivation:
         return self.found
 
     def _ended(self) -> dict[str, Any] | None:
-        """The subprocess's output, parsed; None while it runs."""
+        """The derived program that the subprocess has printed; None while the subprocess runs."""
         assert self.process is not None
         if self.process.poll() is None:
             return None
@@ -103,7 +103,7 @@ def in_a_line(error: SymflopsError) -> str:
 
 
 def main() -> None:
-    """Read a request from standard input, derive and cache the program, and print it as JSON."""
+    """Read spec, config, regime and convention from standard input; cache and print the derived program."""
     from symflops.library.lookup import by_name, interpreted
 
     given = json.loads(sys.stdin.read())

@@ -28,7 +28,13 @@ FLAGS = {"gradient_checkpointing", "training", "is_grad_enabled"}
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """Paths of recomputed modules, each one checkpoint group, and the mode of recomputation."""
+    """What a live model recomputes.
+
+    Attributes:
+        groups: Paths of the recomputed modules, each checkpointed by itself.
+        reentrant: Whether PyTorch's reentrant implementation is used.
+        early_stop: Whether recomputation stops once all saved tensors are there.
+    """
 
     groups: tuple[str, ...]
     reentrant: bool
@@ -36,7 +42,7 @@ class Recomputed:
 
 
 def recomputed(tree: Tree) -> Recomputed | None:
-    """The modules that the model recomputes in training; None without gradient checkpointing.
+    """Find the modules that the model recomputes in training; None without gradient checkpointing.
 
     Raises:
         LiveModelError: modules or mode cannot be determined, groups are nested, or modes differ.
@@ -81,7 +87,7 @@ OUT = "say what is recomputed with regime=..."
 
 
 def groups_of(path: str, module: Any) -> Iterator[str]:
-    """Paths that a module with ``gradient_checkpointing`` recomputes: its own, or those of inner modules."""
+    """Yield the paths that a module with ``gradient_checkpointing`` recomputes: its own, or inner ones."""
     if any(kind.__name__ == LAYER for kind in type(module).__mro__):
         yield path
         return
@@ -102,7 +108,7 @@ def groups_of(path: str, module: Any) -> Iterator[str]:
 
 @lru_cache(maxsize=256)
 def passed_modules(kind: type) -> tuple[str | None, ...]:
-    """Attributes whose modules a class passes to the checkpoint function; None for an unreadable one."""
+    """Names of attributes whose modules a class checkpoints; None for each that cannot be determined."""
     found: dict[str | None, None] = {}
     for owner in type.mro(kind):
         if owner.__module__.partition(".")[0] == "torch":
@@ -115,7 +121,7 @@ def passed_modules(kind: type) -> tuple[str | None, ...]:
 
 
 def _passed(function: Callable[..., Any]) -> Iterator[str | None]:
-    """Attributes of ``self`` that a method passes to the checkpoint function; None if unreadable."""
+    """Yield the attributes of ``self`` that a method checkpoints; None for each that cannot be determined."""
     tree = tree_of_source(function)
     if tree is None:
         yield None
@@ -127,7 +133,10 @@ def _passed(function: Callable[..., Any]) -> Iterator[str | None]:
 
 
 def _attribute(call: ast.Call, parents: Mapping[ast.AST, ast.AST]) -> str | None:
-    """The attribute of ``self`` behind a call's first argument, directly or through the loop around it."""
+    """The attribute of ``self`` that is a call's first argument, or over which a loop around it runs.
+
+    ``parents`` maps syntax nodes to the nodes around them. None if it is neither, or if the call is conditional.
+    """
     target: ast.expr = call.args[0]
     if isinstance(target, ast.Attribute) and target.attr in ("__call__", "forward"):
         target = target.value
@@ -153,7 +162,10 @@ def _ancestors(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> Iterator[as
 
 
 def _harmless(node: ast.If | ast.IfExp, child: ast.AST, target: ast.expr) -> bool:
-    """Whether, in training with checkpointing, no other branch of the condition runs ``target``."""
+    """Whether a condition around a checkpoint call can be ignored in training with checkpointing.
+
+    It can be if no other branch runs ``target``, the module that is called. ``child`` is the part of ``node`` with the call.
+    """
     if child is node.test:
         return True
     rest = {ast.dump(test) for test in _conjuncts(node.test) if not _asks_for_training_alone(test)}
@@ -183,14 +195,17 @@ def _is_and(test: ast.expr) -> bool:
 
 
 def _asks_for_training_alone(test: ast.expr) -> bool:
-    """Whether a condition only tests for training or checkpointing."""
+    """Whether a condition only tests a flag such as ``self.training`` or ``self.gradient_checkpointing``."""
     if isinstance(test, ast.Call):
         test = test.func
     return isinstance(test, ast.Attribute) and test.attr in FLAGS
 
 
 def _looped(target: ast.expr, over: ast.expr, name: str, assigned: Mapping[str, ast.expr]) -> str | None:
-    """The ``self`` attribute iterated as ``name`` by a loop; unwraps ``enumerate``, ``zip`` and ``list``."""
+    """The attribute of ``self`` whose items the loop ``for target in over`` binds to ``name``; else None.
+
+    ``assigned`` maps local variables to their values. ``enumerate``, ``zip`` and ``list`` are looked through.
+    """
     if isinstance(over, ast.Name) and over.id in assigned:
         over = assigned[over.id]
     if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.args:
@@ -216,7 +231,7 @@ def _of_self(node: ast.expr) -> str | None:
 
 
 def manner(path: str, function: Any) -> tuple[bool, bool] | None:
-    """(reentrant, early stop) of a checkpoint function; None if it recomputes nothing.
+    """Try a checkpoint function: (whether reentrant, whether it stops early); None without recomputation.
 
     Raises:
         LiveModelError: it checkpoints selectively, or cannot run a function of one tensor.

@@ -16,7 +16,7 @@ OUT = "name its spec with spec=..., or write one with 'symflops draft'"
 
 
 def identified(module: Any, spec: str | None = None) -> tuple[Catalog, str, str, dict[str, Any]]:
-    """(catalog, spec name, class name, config) of a live module without wrappers.
+    """Identify a live module without wrappers: (catalog of its spec, spec name, class name, config).
 
     Raises:
         SymflopsError: no spec describes the class, or the module has no config.
@@ -33,7 +33,7 @@ def identified(module: Any, spec: str | None = None) -> tuple[Catalog, str, str,
 
 
 def known_class(module: Any) -> tuple[str, str]:
-    """(class name, package) of the first class in the MRO that a spec or library names; empty if none.
+    """Return (class name, package) of the first class in a module's MRO that specs know, or empty texts.
 
     FSDP2 subclasses the model's class without changing the model. A subclass with its own ``forward`` is another model.
 
@@ -57,7 +57,7 @@ def known_class(module: Any) -> tuple[str, str]:
 
 
 def _references() -> Iterator[tuple[str, str]]:
-    """(package or module, class name) for every class that a spec names."""
+    """Yield (package or module, class name) for every class that a spec names."""
     for catalog in catalogs():
         for entry in catalog.specs.values():
             for reference in entry["references"]:

@@ -61,7 +61,7 @@ class LiveModule:
         return fits is not None and stores(fits.document, regime, convention)
 
     def estimator(self, regime: str, convention: str, tell: Callable[[str], object] = LOGGER.info) -> InterpretedEstimator:
-        """The estimator under a regime; derives and caches a program if none is stored.
+        """Build the estimator under a regime; without a stored program one is derived and cached.
 
         Raises:
             SymflopsError: the config does not fit, or the regime or convention is unknown.
@@ -72,11 +72,11 @@ class LiveModule:
             raise LiveModelError(in_a_line(error)) from error
 
     def named(self, parameters: Parameters) -> dict[str, tuple[Shape, bool]]:
-        """``parameters`` renamed to the first name that the module has for each (tied weights have several)."""
+        """Rename ``parameters`` to the first name that the module has for each (tied weights have several)."""
         return {self.reading.tree.aliases.get(name, name): entry for name, entry in parameters.items()}
 
     def differences(self, derived: Parameters) -> list[str]:
-        """Differences from derived parameters in name, shape or training, one line each."""
+        """List differences of the module's parameters from derived ones in name, shape or training, as text."""
         real = self.reading.parameters
         own, theirs = ({name: shape for name, (shape, _) in side.items()} for side in (real, derived))
         lines = _lines(parameter_differences(own, theirs, self.reading.tree.aliases))
@@ -87,7 +87,7 @@ class LiveModule:
         return [f"{name} {'trains' if real[name][1] else 'does not train'} in the module alone" for name in wrong]
 
     def base_differences(self, derived: Parameters) -> list[str]:
-        """Differences from derived parameters in name or shape, without adapters, one line each."""
+        """List differences from derived parameters in name or shape, as text; adapters are ignored."""
         tree = self.reading.tree
         own = {_base_name(name): tree.shapes[name] for name in self.reading.own}
         aliases = {_base_name(name): _base_name(first) for name, first in tree.aliases.items()}
@@ -105,7 +105,7 @@ class LiveModule:
             self._refuse(self.base_differences(trained_of(self.stored, name, self.sizes)))
 
     def check(self, estimator: InterpretedEstimator, whole: bool = True) -> None:
-        """Check every parameter against an estimator; ``whole`` includes adapters and ``requires_grad``.
+        """Check every parameter against an estimator; with ``whole`` also adapters and ``requires_grad``.
 
         Raises:
             LiveModelError: the parameters differ; or without a config, FLOPs depend on a size that no shape determines.
@@ -124,11 +124,13 @@ class LiveModule:
             raise LiveModelError(f"{self.word} is not what '{self.name}' describes: {'; '.join(lines[:3])}{more}")
 
     def account(self) -> str:
-        """A summary line: parameter count, adapters, trained parameters and recomputed modules."""
+        """Summarise number of parameters, adapters, trained parameters and recomputed modules in a line."""
         return f"{self.word}: {self.reading.count:,} parameters, all accounted for; {self.reading.words}"
 
     def accounted(self, estimator: InterpretedEstimator, whole: bool, check: str) -> InterpretedEstimator:
-        """Check the module and return ``estimator`` with ``account`` set; ``check="warn"`` only warns.
+        """Check the module as :meth:`check` and return ``estimator``, with ``account`` set to a summary line.
+
+        With ``check="warn"``, a difference only causes a warning.
 
         Raises:
             LiveModelError: the module differs and ``check`` is ``raise``.
@@ -182,7 +184,7 @@ class Reader:
         self.sets = sets_of(self.stored) if self.stored else {}
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Argument -> (stream or index set, layout, width), for arguments whose shapes hold lengths."""
+        """Map arguments that tell lengths by their shapes to (stream or index set, layout, width)."""
         if self.stored is None:
             return {}
         settled = self.stored.formulas.settled
@@ -190,7 +192,11 @@ class Reader:
 
 
 class Awaited:
-    """A live module's estimator, derived in the background; until then ``estimator`` only reads batches."""
+    """An estimator of a live module that is being derived in a subprocess.
+
+    ``poll`` returns the estimator once it is ready; until then, ``estimator`` can read batches but has no FLOPs. ``whole`` and
+    ``check`` are those of :meth:`LiveModule.accounted`.
+    """
 
     def __init__(self, live: LiveModule, regime: str, convention: str, whole: bool, check: str) -> None:
         self.live, self.whole, self.check = live, whole, check
@@ -216,7 +222,7 @@ class Awaited:
 def estimators_of(
     module: Any, regimes: Mapping[str, str], convention: str, spec: str | None, check: str
 ) -> dict[str, InterpretedEstimator | Awaited]:
-    """Phase -> estimator of a live module, or :class:`Awaited` if no stored program exists; never blocks.
+    """Map each phase to its estimator, or :class:`Awaited` without a stored program; never blocks.
 
     Raises:
         SymflopsError: as :func:`of_model`.
@@ -235,7 +241,7 @@ def estimators_of(
 
 
 def untold_sizes(program: Stored) -> Iterator[str]:
-    """Config keys that affect FLOPs but no parameter shape: a window, a capacity, the name of a branch."""
+    """Yield config keys that affect FLOPs but no parameter shape, such as that of an attention window."""
     letters, definitions = program.formulas.letters, {row["letter"]: row["formula"] for row in program.document["definitions"]}
 
     def closed(found: set[str]) -> set[str]:
@@ -272,12 +278,12 @@ def checked_module(module: Any, spec: str | None, check: str) -> LiveModule:
 
 
 def _base_name(name: str) -> str:
-    """A parameter's name without PEFT's ``base_layer``."""
+    """Return a parameter's name without the part ``base_layer`` that PEFT inserts."""
     return name.replace(".base_layer.", ".")
 
 
 def _lines(found: Mapping[str, Any]) -> list[str]:
-    """Format differences in parameters, one line each."""
+    """Format what :func:`parameter_differences` found, as a line per parameter."""
     lines = [f"{name} {list(shape)} is not in the spec" for name, shape in found["missing"]]
     lines += [f"{name} {list(shape)} is not in the module" for name, shape in found["extra"]]
     return lines + [

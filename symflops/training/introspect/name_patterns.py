@@ -18,7 +18,7 @@ Indices = tuple[int, ...]
 
 
 def spelled(chosen: Collection[str], names: Iterable[str], loops: Collection[str]) -> list[str]:
-    """Patterns that match the ``chosen`` names and no other of ``names``.
+    """Find patterns that match the ``chosen`` names and no other of ``names``.
 
     ``loops`` are names in which ``*`` stands for the index of a repeat.
     """
@@ -46,7 +46,10 @@ def _filled(form: Sequence[str], words: Sequence[str]) -> Iterator[str]:
 
 
 def cover(wanted: Collection[Indices], known: Collection[Indices], sliced: bool) -> list[tuple[str, ...]]:
-    """Selectors (``*``, slice or index per position) that match exactly the ``wanted`` index tuples."""
+    """Find patterns over index tuples that match exactly the ``wanted`` ones among the ``known`` ones.
+
+    A pattern has ``*``, a slice or an index at each position. Slices are used only if ``sliced``.
+    """
     chosen = set(wanted)
     if chosen == set(known):
         return [("*",) * len(next(iter(known)))]
@@ -61,7 +64,7 @@ def cover(wanted: Collection[Indices], known: Collection[Indices], sliced: bool)
 
 
 def selectors(mine: Sequence[int], known: Sequence[int], sliced: bool) -> list[str]:
-    """Selectors (``*``, slices or indices) that match exactly ``mine`` among the ``known`` indices."""
+    """Find selectors (``*``, index, slice if ``sliced``) that match just ``mine`` of ``known`` indices."""
     if list(mine) == list(known):
         return ["*"]
     if not sliced:

@@ -77,7 +77,7 @@ def estimate(
 
 
 def proof(catalog: Catalog, name: str, config: Mapping[str, Any]) -> str:
-    """Check every parameter of the real class against a spec, by name and shape; return a summary line.
+    """Check name and shape of each parameter of the real class against a spec; return a summary line.
 
     Raises:
         ProofError: no installed library has the class, it cannot be built, or its parameters differ.
@@ -133,7 +133,7 @@ def installed(package: str) -> str:
 
 
 def built_elsewhere(request: str) -> str:
-    """Build and compare a class in a subprocess; return its JSON output.
+    """Build a class and compare it with a spec in a subprocess; return the JSON text that it prints.
 
     Raises:
         ProofError: the subprocess fails or takes too long.
@@ -152,7 +152,7 @@ def built_elsewhere(request: str) -> str:
 
 
 def main(compare: Callable[[str, str, dict[str, Any]], dict[str, Any]]) -> None:
-    """Read a request from standard input, run ``compare`` on it, and print the result as JSON."""
+    """Read (spec name, class name, config) from standard input; print what ``compare`` returns, as JSON."""
     import warnings
 
     warnings.simplefilter("ignore")
@@ -167,7 +167,7 @@ def main(compare: Callable[[str, str, dict[str, Any]], dict[str, Any]]) -> None:
 
 
 def compared(name: str, reference: str, config: dict[str, Any]) -> dict[str, Any]:
-    """Build the real class; return its parameter count and the differences from a spec."""
+    """Build the real class: ``parameters`` is its number of elements, ``differences`` those from the spec."""
     from symflops.evaluate.parameters import trained_of
     from symflops.training.introspect.model import LiveModule
 

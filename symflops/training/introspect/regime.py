@@ -16,7 +16,7 @@ from symflops.training.introspect.tree import Tree, active_adapters, is_lora, ma
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A LoRA or DoRA adapter on the module at ``path``."""
+    """A LoRA or DoRA adapter beside the module at ``path``."""
 
     path: str
     name: str
@@ -27,7 +27,15 @@ class Beside:
 
 @dataclass(frozen=True)
 class Reading:
-    """Training state of a live module: trained parameters, adapters, recomputation and forced gradients."""
+    """How a live module trains, as far as it affects FLOPs.
+
+    Attributes:
+        tree: The modules and parameters.
+        adapters: The active adapters.
+        recomputed: What is recomputed, or None.
+        forced: Paths of modules that set ``requires_grad`` on a tensor.
+        spared: Paths of modules whose class can do so, but whose settings prevent it.
+    """
 
     tree: Tree
     adapters: tuple[Beside, ...]
@@ -48,12 +56,12 @@ class Reading:
 
     @property
     def count(self) -> int:
-        """The number of parameter elements without adapters."""
+        """The number of elements of parameters that belong to no adapter."""
         return sum(prod(self.tree.shapes[name]) for name in self.own)
 
     @property
     def drops(self) -> bool:
-        """Whether dropout is active: its saved masks may make recomputation stop later than the spec says."""
+        """Whether dropout is active, whose saved masks may make recomputation stop later than a spec says."""
         shares = (
             value for module in self.tree.modules.values() for name, value in vars(module).items() if is_share(module, name)
         )
@@ -68,7 +76,7 @@ class Reading:
 
     @property
     def words(self) -> str:
-        """A sentence on adapters, trained parameters and recomputed modules."""
+        """Describe adapters, trained parameters and recomputed modules in a line of text."""
         kinds: dict[str, int] = {}
         for one in self.adapters:
             label = f"{'DoRA' if one.kind == 'dora' else 'LoRA'} r={one.rank}"
@@ -90,7 +98,7 @@ class Reading:
         return "; ".join(found)
 
     def page(self, loops: Collection[str], fixed: Collection[str]) -> str:
-        """The regime as a regime page in JSON text.
+        """Write the regime as a regime page in JSON text.
 
         ``loops`` are parameter names with ``*`` for indices of repeats; ``fixed`` are parameters that never train.
         """
@@ -113,7 +121,7 @@ class Reading:
         return json.dumps(found, separators=(",", ":"))
 
     def _with_bases(self, loops: Collection[str]) -> set[str]:
-        """``loops``, plus each name with PEFT's ``base_layer`` inserted."""
+        """Return ``loops``, and each of its names also with ``base_layer`` inserted, as PEFT does."""
         found = set(loops)
         for name in loops:
             path, _, own = name.rpartition(".")
@@ -121,7 +129,7 @@ class Reading:
         return found
 
     def _training(self, loops: Collection[str], fixed: Collection[str]) -> dict[str, list[str]]:
-        """The fields ``train`` and ``freeze``; uses ``freeze`` if that needs fewer patterns."""
+        """Build the fields ``train`` and ``freeze`` of the regime page, with few patterns."""
         trains, own = self.tree.trains, self.own
         free = [name for name in own if name not in fixed]
         trained = {name for name in free if trains[name]}
@@ -138,7 +146,7 @@ class Reading:
         return {"train": train, "freeze": freeze}
 
     def _adapters(self, loops: Collection[str]) -> Iterator[dict[str, Any]]:
-        """The field ``adapters``: one entry for each name, kind, rank and dropout."""
+        """Yield the entries of the regime page's ``adapters``: one for each name, kind, rank and dropout."""
         kinds: dict[tuple[str, str, int, bool], set[str]] = {}
         for one in self.adapters:
             kinds.setdefault((one.name, one.kind, one.rank, one.dropout), set()).add(one.path)
@@ -153,7 +161,7 @@ class Reading:
 
 
 def read(tree: Tree) -> Reading:
-    """Detect the training state of a model.
+    """Detect which parameters of a model train, its adapters, recomputation and forced gradients.
 
     Raises:
         LiveModelError: no regime can describe one of its parts.
@@ -164,7 +172,7 @@ def read(tree: Tree) -> Reading:
 
 
 def _beside(path: str, module: Any) -> Iterator[Beside]:
-    """The active adapters of one module."""
+    """Yield the active adapters of the module at ``path``."""
     for name in active_adapters(module, path):
         is_dora = name in getattr(module, "lora_variant", {}) or bool(getattr(module, "use_dora", {}).get(name))
         dropped = type(module.lora_dropout[name]).__name__ != "Identity"
@@ -172,7 +180,7 @@ def _beside(path: str, module: Any) -> Iterator[Beside]:
 
 
 def _forced(tree: Tree) -> Iterator[str]:
-    """Paths of modules that set ``requires_grad`` on a tensor, in ``forward`` or by a hook."""
+    """Yield the paths of modules that set ``requires_grad`` on a tensor, in ``forward`` or by a hook."""
     for path, module in tree.modules.items():
         if makes_leaf(module):
             yield path
@@ -183,12 +191,12 @@ def _forced(tree: Tree) -> Iterator[str]:
 
 
 def is_share(module: Any, name: str) -> bool:
-    """Whether the attribute is a dropout probability."""
+    """Whether the attribute ``name`` of a module is a dropout probability."""
     return "dropout" in name or (name == "p" and "Dropout" in type(module).__name__)
 
 
 def is_layer_share(name: str) -> bool:
-    """Whether the attribute is a layerdrop probability."""
+    """Whether an attribute of this name is a layerdrop probability."""
     return name.replace("_", "").endswith("layerdrop")
 
 
@@ -198,12 +206,12 @@ def has_weights(module: Any) -> bool:
 
 
 def is_part(path: str) -> bool:
-    """Whether a path lies inside a LoRA adapter."""
+    """Whether a module or parameter path lies inside a LoRA adapter."""
     return any(word.startswith("lora_") for word in path.split("."))
 
 
 def _prefixes(names: Collection[str]) -> set[str]:
-    """Every module path above ``names``."""
+    """The paths of all modules that contain the named parameters."""
     return {".".join(words[:end]) for words in (name.split(".") for name in names) for end in range(1, len(words))}
 
 
@@ -222,7 +230,7 @@ def stored_regime(reading: Reading, rows: Mapping[str, Mapping[str, Any]], known
 
 
 def _recomputes(reading: Reading, given: Mapping[str, Any] | None) -> bool:
-    """Whether a stored regime recomputes the same modules in the same way as the live module."""
+    """Whether a stored regime (``given``: its ``recompute``) recomputes just what the live module does."""
     real = reading.recomputed
     if given is None or real is None:
         return given is None and real is None

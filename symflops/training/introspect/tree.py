@@ -32,10 +32,16 @@ class LiveModelError(SymflopsError):
 
 @dataclass
 class Tree:
-    """Modules by path; parameters and shapes by first name; ``aliases`` maps every name to the first name.
+    """The modules and parameters of a live model, without wrappers.
 
-    ``checkpoints`` maps paths of wrapped modules to torch's checkpoint wrappers. ``idle`` is the number of parameter elements
-    that do not run, ``packed`` the number of quantised parameters, whose shape is taken from their module.
+    Attributes:
+        modules: Path -> module.
+        parameters: First name -> parameter.
+        aliases: Every name of a parameter -> its first name (tied weights have several).
+        shapes: First name -> shape.
+        checkpoints: Path of a wrapped module -> torch's checkpoint wrapper around it.
+        idle: Number of parameter elements in modules that do not run.
+        packed: Number of quantised parameters.
     """
 
     modules: dict[str, Any] = field(default_factory=dict)
@@ -116,7 +122,7 @@ def shape_of(tensor: Any, module: Any) -> tuple[int, ...]:
 
 
 def _walk(module: Any, path: str, tree: Tree) -> Iterator[tuple[str, Any]]:
-    """(path without wrappers, module) for every module that runs, parents first."""
+    """Yield (path without wrappers, module) for every module that runs, parents first."""
     children: Mapping[str, Any] = {name: child for name, child in module._modules.items() if child is not None}
     inner = next((children[name] for name in TRANSPARENT if name in children), None)
     if inner is not None:
@@ -215,8 +221,8 @@ def refuse_other_adapters(module: Any, path: str) -> None:
 def makes_leaf(module: Any) -> bool | None:
     """Whether ``forward`` sets ``requires_grad`` on a tensor in training, given the module's attributes.
 
-    None if the class has no assignment that depends on attributes alone. An assignment under any other condition, such as the
-    presence of an argument, is ignored: it does not concern an input of the module.
+    None if the class has no such assignment, or only under other conditions than attributes. These are ignored: an assignment
+    that depends on the presence of an argument, for example, does not concern an input of the module.
     """
     kind: Any = type(module)
     settings = _settings(kind)
@@ -226,7 +232,7 @@ def makes_leaf(module: Any) -> bool | None:
 
 @lru_cache(maxsize=1024)
 def _settings(kind: type) -> tuple[tuple[str, ...], ...]:
-    """The attributes that must be true for each ``requires_grad = True`` in ``forward``."""
+    """For each ``requires_grad = True`` in a class's ``forward``, the attributes that must be true."""
     forward = getattr(kind, "forward", None)
     plain: Any = inspect.unwrap(forward) if inspect.isfunction(forward) else None
     if plain is None or not NAMES.intersection(plain.__code__.co_names) or plain.__module__.startswith("torch."):
@@ -259,7 +265,7 @@ def _found(body: list[ast.stmt], names: tuple[str, ...]) -> Iterator[tuple[str, 
 
 
 def _attributes(test: ast.expr) -> tuple[str, ...] | None:
-    """The attributes of ``self`` in a condition that is their conjunction; None for any other condition."""
+    """The attributes in a condition ``self.a and self.b and ...``; None for any other condition."""
     match test:
         case ast.Attribute(value=ast.Name(id="self"), attr=name):
             return (name,)

@@ -27,7 +27,7 @@ PLAIN = (list, tuple, int)
 
 
 class Accumulator:
-    """Sums moments over the micro-batches of a step, for one estimator.
+    """Adds up the moments of a step's micro-batches, for one estimator.
 
     Lengths on the host, including CPU tensors, are summed at once. Tensors on another device are summed on ``device``, by
     default that of the first such tensor; they must not change until the step is read. If a model has moments of a batch as a
@@ -77,7 +77,7 @@ class Accumulator:
                 mine[position] += value * times
 
     def _plain(self, streams: Mapping[str, Any]) -> list[int] | None:
-        """Fast path: the vector of sums for plain lists and arrays; None for other input or on any error."""
+        """Fast path of :meth:`add`: the sums of a batch of lists and arrays; None for other input, on errors."""
         if self.whole or len(streams) != len(self.layout.streams):
             return None
         batch = {name: given if type(given) in PLAIN else host_array(given) for name, given in streams.items()}
@@ -89,7 +89,7 @@ class Accumulator:
             return None
 
     def _summed(self, batch: Mapping[str, Any], padded: Mapping[str, Any] | None = None) -> list[int]:
-        """The vector of sums of one batch on the host, by the estimator's ``moments``."""
+        """The sums of one batch on the host: moments, tokens of each stream, and 0 faults."""
         lists = [name for name, given in batch.items() if padded and not isinstance(given, int)]
         sides = {name: {"lengths": batch[name], "padded": (padded or {})[name]} for name in lists}
         found = list(self.moments(**{**batch, **sides}).as_dict().values())
@@ -128,7 +128,10 @@ class Accumulator:
             raise LengthError(f"the batch lacks the stream '{missing[0]}'")
 
     def _sides(self, batch: Mapping[str, Lengths], times: int) -> list[list[int]]:
-        """Vectors of real and, if different, of padded lengths; a batch on a device is kept and counts 0."""
+        """Compute the sums of a batch: [sums of real lengths, sums of padded lengths if they differ].
+
+        A batch on a device is kept to be summed later, ``times`` times; its sums are 0 here.
+        """
         marks: dict[str, Any] = {}
         counts: dict[str, int] = {}
         real: list[Any] = []
@@ -153,7 +156,7 @@ class Accumulator:
         return found
 
     def _keep(self, batch: Kept, device: Any, times: int) -> None:
-        """Move a batch's columns to the device and keep them for the next fold."""
+        """Move the lengths of a batch to the device, to be summed there later, ``times`` times."""
         if self.device is None:
             self.device = self._device.device = device
         real, padded = (None if one is None else tuple(map(self._tensor, one)) for one in (batch.real, batch.padded))
@@ -170,9 +173,13 @@ class Accumulator:
     def _on_host(
         self, columns: Sequence[Any], padded: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int]
     ) -> list[int]:
-        """The vector of columns on the host, exact for any size.
+        """Compute the sums of a batch on the host, exactly for numbers of any size.
 
-        ``padded`` lengths are passed on only if an item has length 0.
+        Args:
+            columns: The lengths to sum, one entry per axis of each stream: numbers for all items, or a single int.
+            padded: The padded lengths in the same form; used only if an item has length 0.
+            marks: Index set -> mask of its items, 0 for padding; or None.
+            counts: Index set -> number of items.
         """
         if not self.whole and all(counts.values()) and all(isinstance(column, int) and column >= 0 for column in columns):
             return self._of_equal_items(columns, counts)
@@ -185,7 +192,7 @@ class Accumulator:
         return self._summed(entries(columns), entries(padded) if empty else None)
 
     def _of_equal_items(self, columns: Sequence[int], counts: Mapping[str, int]) -> list[int]:
-        """The vector if all items of a stream are equally long: the terms of one item times their number."""
+        """Compute the sums of a batch with equal lengths in each stream: those of one item, times the count."""
         layout = self.layout
         if any(left < 1 for _, left in layout.inner_lengths(*columns)):
             one = {name: entries_of(mine, axes, 1, None) for _, name, axes, mine in layout.by_stream(columns)}
@@ -197,7 +204,7 @@ class Accumulator:
         return [*(int(term) * counts.get(items, 1) for term, items in terms), *sizes, 0]
 
     def vector(self) -> Any:
-        """The sums of this step so far, an int64 tensor of shape (real and padded, rows, low and high half)."""
+        """The sums of this step so far as an int64 tensor: (real or padded, row, low or high 32 bits)."""
         import torch
 
         self._fold()
@@ -206,7 +213,7 @@ class Accumulator:
         return host if self._device.sums is None else host + self._device.sums
 
     def _fold(self) -> None:
-        """Sum the lengths kept on the device, and add its host part to the host sums."""
+        """Compute the sums of all lengths kept so far; those of plain numbers are added to the host sums."""
         device = self._device
         device.fold()
         for mine, theirs in zip(self._host, device.host, strict=True):
@@ -214,7 +221,7 @@ class Accumulator:
             theirs[:] = [0] * len(theirs)
 
     def read(self, group: Any = None, reduce: bool = True) -> Sums:
-        """Sum over the data-parallel ``group`` (default: all processes), read once, and start the next step.
+        """Return the sums over the data-parallel ``group`` (default: all processes), and start the next step.
 
         Every process of the group must call this, even without micro-batches, with an estimator of the same model. Without
         torch.distributed, or with ``reduce=False``, the sums are those of this process.
@@ -230,14 +237,14 @@ class Accumulator:
         return self.decoded(found)
 
     def decoded(self, numbers: Sequence[int]) -> Sums:
-        """Decode the flattened numbers of ``vector()`` into sums."""
+        """Convert the flattened numbers of :meth:`vector` to sums."""
         whole = [low + (high << HALF) for low, high in zip(numbers[::2], numbers[1::2], strict=True)]
         real, padded = whole[: self.layout.width], whole[self.layout.width :]
         moments = len(self.layout.moment_sets)
         return Sums(tuple(real[:moments]), tuple(padded[:moments]), tuple(real[moments:-1]), real[-1] + padded[-1])
 
     def absorb(self, other: Accumulator) -> None:
-        """Add the sums of another accumulator of the same estimator, and reset that one."""
+        """Add the sums of ``other``, an accumulator of the same estimator, and reset ``other``."""
         other._fold()
         for mine, theirs in zip(self._host, other._host, strict=True):
             mine[:] = map(add, mine, theirs)

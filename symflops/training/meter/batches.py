@@ -36,7 +36,7 @@ Rows = Mapping[str, tuple[str, str, int | None]]
 
 
 def streams_of(estimator: Any, batch: Mapping[str, Any], latents: str | Mapping[str, str] = "") -> dict[str, Any]:
-    """Stream -> lengths, for each stream of the model in ``batch``.
+    """Map each stream of the model that is in ``batch`` to its lengths.
 
     Args:
         estimator: The estimator of the model.
@@ -78,7 +78,8 @@ def _stream(
 ) -> Lengths | None:
     """The lengths of one stream; None if the batch does not contain it.
 
-    ``items`` is the number of samples so far. ``latents`` is the key of the latents: empty for the usual keys, None for a
+    ``axes`` are the stream's axes, ``rows`` the model's ``inputs()``. ``items`` is the largest number of items in the streams
+    read so far. ``latents`` is the key of the latents: empty for the usual keys, None for a
     stream that holds no latents.
     """
     mine = {argument: row for argument, row in rows.items() if row[0] == name or row[1] == f"values: {' '.join(axes)}"}
@@ -103,7 +104,7 @@ def _stream(
 
 
 def _latents(name: str, row: tuple[str, str, int | None], axes: Sequence[str], batch: Mapping[str, Any]) -> Lengths | None:
-    """The lengths of the latents under the key ``name``, or under the usual keys if it is empty."""
+    """The lengths of the latents under the key ``name``, by default one of ``LATENTS``; None without any."""
     for key, stacked in ((name, name == "all_latents"),) if name else LATENTS:
         given = entry(batch, key)
         if given is not None:
@@ -112,7 +113,7 @@ def _latents(name: str, row: tuple[str, str, int | None], axes: Sequence[str], b
 
 
 def tokens(batch: Mapping[str, Any], given: Any, prefix: str = "") -> Lengths:
-    """Lengths of token sequences: from pack boundaries, mask, position ids, or the shape of ``given``.
+    """Read the lengths of token sequences: from pack boundaries, mask, position ids, or a shape.
 
     ``given`` are token ids of shape (samples, positions). ``prefix`` begins the keys of their mask and position ids
     (``decoder_``).
@@ -134,7 +135,7 @@ def tokens(batch: Mapping[str, Any], given: Any, prefix: str = "") -> Lengths:
 
 
 def rows_in(given: Any, what: str, expected: str) -> Lengths:
-    """The row lengths of a nested tensor, or of a dense one (equal lengths).
+    """Read the lengths of the rows of a tensor, nested or dense; ``what`` and ``expected`` are for errors.
 
     Raises:
         LengthError: a dense tensor has fewer than two dimensions.
@@ -148,12 +149,12 @@ def rows_in(given: Any, what: str, expected: str) -> Lengths:
 
 
 def of_labels(labels: Any) -> Lengths:
-    """Decoder lengths from labels alone: the number of labels that are not ignored (-100)."""
+    """Read decoder lengths from labels: in each row, the number of labels that are not ignored (-100)."""
     return of_mask(labels != IGNORED if hasattr(labels, "dtype") else [[label != IGNORED for label in row] for row in labels])
 
 
 def prompts(batch: Mapping[str, Any]) -> Lengths | None:
-    """Prompt lengths of a diffusion batch: from the mask (dense or nested), else embeddings, else None."""
+    """Read the prompt lengths of a diffusion batch, from the mask or the embeddings; None without both."""
     mask, embeddings = entry(batch, "prompt_embeds_mask"), entry(batch, "prompt_embeds")
     if mask is not None:
         return of_nested(mask) if getattr(mask, "is_nested", False) else of_mask(mask)
@@ -163,10 +164,15 @@ def prompts(batch: Mapping[str, Any]) -> Lengths | None:
 def read(
     name: str, row: tuple[str, str, int | None], axes: Sequence[str], given: Any, stacked: bool | None = None, items: int = 0
 ) -> Lengths:
-    """Lengths along ``axes`` from one argument: a tensor, or a list of one tensor per item.
+    """Read the lengths along ``axes`` from one argument: a tensor, or a list of one tensor per item.
 
-    ``row`` is the argument's row of ``inputs()``. If an argument holds several blocks per item, ``items`` is the number of
-    items. ``stacked`` says whether latents have an axis of time steps; None for other arguments.
+    Args:
+        name: The name of the argument.
+        row: Its row of the estimator's ``inputs()``: (stream or index set, layout, width).
+        axes: The axes of the stream.
+        given: The argument.
+        stacked: Whether latents have an axis of time steps; None for other arguments.
+        items: The number of items, needed if the argument has several rows per item.
 
     Raises:
         LengthError: the shape does not fit the layout.
@@ -197,7 +203,9 @@ def read(
 def by_layout(
     name: str, words: Sequence[str], axes: Sequence[str], width: int | None, shape: tuple[int, ...], items: int = 0
 ) -> Lengths:
-    """Lengths along ``axes`` in a shape, by the layout or by the unpacked form of a latent.
+    """Read the lengths along ``axes`` off a shape, by its layout ``words`` or as an unpacked latent.
+
+    ``width`` is the length of the channels, ``items`` the number of items if a layout has several rows per item.
 
     Raises:
         LengthError: the shape fits neither.
@@ -221,6 +229,6 @@ def by_layout(
 
 
 def of_channels(words: Sequence[str], axes: Sequence[str]) -> str:
-    """The channel word of a layout made of samples, channels and ``axes``; empty for any other layout."""
+    """The word for channels in a layout of samples, channels and ``axes``; empty for any other layout."""
     others = [word for word in words if word not in axes and word != "b"]
     return others[0] if axes and len(others) == 1 and others[0].isalpha() and {*axes} < {*words} else ""

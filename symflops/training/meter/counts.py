@@ -14,7 +14,7 @@ from symflops.training.meter.types import BatchOptions, Sums
 
 
 class Counts:
-    """Counts FLOPs per phase; a batch that cannot be counted causes a warning, never an exception."""
+    """The part of a meter that counts FLOPs by phase; a batch that it cannot count causes only a warning."""
 
     def __init__(self, phases: dict[str, Phase], scope: str, group: Any, log: Callable[[str], object]) -> None:
         self.phases, self.scope, self.group, self.log = phases, scope, group, log
@@ -66,7 +66,7 @@ class Counts:
             self.add(**options, **streams)
 
     def unreadable(self, reason: str, phase: str | None = None) -> None:
-        """Report an unreadable batch: no process of the group logs an MFU for this window."""
+        """Record that a batch could not be read, so that no process of the group logs an MFU for this window."""
         found = self.phases.get(self._current if phase is None else phase)
         self._unread += not self.phases
         if found is not None:
@@ -105,7 +105,7 @@ class Counts:
                     self._guarded(self._count, phase, part)
 
     def _tell(self, state: State) -> None:
-        """Warn if the group's sums cannot be used, and of implied streams that no batch contains."""
+        """Warn if the sums of all processes are unusable, or no batch has a stream that the config implies."""
         if state.problem:
             self._warn(f"no MFU: {state.problem}")
         elif state.unread:
@@ -120,7 +120,7 @@ class Counts:
                 self._warn(f"no batch so far has '{name}', which this config implies: its work is not counted")
 
     def _arrive(self) -> None:
-        """Poll awaited estimators and install those that are ready; if one fails, batches count as unread."""
+        """Install the awaited estimators that are ready; if a derivation fails, warn and drop all phases."""
         try:
             for phase in self.phases.values():
                 estimator = phase.awaited.poll() if phase.awaited is not None else None
@@ -133,7 +133,7 @@ class Counts:
             self._warn(f"no MFU: {type(error).__name__}: {error}")
 
     def _guarded(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function; on an exception warn and return None."""
+        """Call ``function`` and return its result; on an exception warn and return None."""
         try:
             return function(*arguments)
         except Exception as error:
@@ -141,22 +141,22 @@ class Counts:
             return None
 
     def _count(self, phase: Phase, sums: Sums) -> None:
-        """Add the model FLOPs and executed FLOPs of ``sums`` to the cumulative counts."""
+        """Add the FLOPs of ``sums``, model and executed ones, to the cumulative FLOPs."""
         model, hardware = phase.flops(sums)
         self.flops += model
         self.executed += hardware
 
     def state_dict(self) -> dict[str, int]:
-        """Cumulative FLOPs and steps, for a checkpoint. The clock is not saved."""
+        """The cumulative FLOPs and the number of steps, for a checkpoint; times are not saved."""
         return {"version": 1, "flops": self.flops, "executed": self.executed, "steps": self.steps}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Restore the counts from a checkpoint."""
+        """Restore the cumulative FLOPs and the number of steps from a checkpoint."""
         self.flops, self.executed = int(state["flops"]), int(state["executed"])
         self.steps = int(state["steps"])
 
     def _warn(self, text: str, key: str = "") -> None:
-        """Warn once per ``key``, by default per text."""
+        """Warn with ``text``, unless a warning with the same ``key`` (by default the text) was given before."""
         if (key or text) not in self._warned:
             self._warned.add(key or text)
             warnings.warn(f"symflops: {text}", stacklevel=3)

@@ -46,7 +46,7 @@ def description(meter: Any, streams: Mapping[str, Any]) -> str:
 
 
 def of_convention(estimator: Any) -> Iterator[str]:
-    """Lines on the framework version that the convention reproduces, and on the unit of rates."""
+    """Yield lines on the framework version that the convention reproduces, and on the unit of rates."""
     from symflops.read.reproduced import reproduced_by
 
     version = reproduced_by(getattr(estimator, "convention", ""))
@@ -59,7 +59,7 @@ def of_convention(estimator: Any) -> Iterator[str]:
 
 
 def numbers(estimator: Any, streams: Mapping[str, Any]) -> str:
-    """A line on one batch: samples, forward work per sample, and work of a step."""
+    """Describe one batch in a line: number of samples, forward FLOPs per sample, FLOPs of both passes."""
     sums = Accumulator(estimator)
     sums.add(**streams)
     found = sums.read(reduce=False)

@@ -76,7 +76,7 @@ PRESETS: Mapping[str, Mapping[str, tuple[str, float]]] = {
 
 
 def metrics(preset: str, phase: str, values: Mapping[str, float]) -> dict[str, float]:
-    """Rename ``values`` to the keys of a preset; a key without ``{phase}`` gets the phase appended."""
+    """Rename a phase's ``values`` to the keys of a preset; keys that lack ``{phase}`` get it appended."""
     found = {}
     for quantity, (key, factor) in PRESETS[preset].items():
         if quantity in values:

@@ -21,14 +21,18 @@ Vector = tuple[list[int], Any]
 Sets = Mapping[str, Sequence[tuple[str, Sequence[str], int]]]
 """Index set -> its streams: name, axes, and the default length of an omitted stream."""
 Row = tuple[str, str, tuple[str, ...], Sequence[Any]]
-"""A stream of a batch: its index set, its name, its axes and its columns."""
+"""A stream of a batch: (index set, name, axes, columns), with a column of lengths per axis."""
 
 
 class Layout:
-    """Rows of one estimator's vector of sums: moments, tokens of each stream, and the number of faults.
+    """The rows of the sums of a step: one for each moment, one for each stream, and one for faults.
 
-    ``always`` are rows of moments that always use padded lengths. ``tokens`` lists each stream with its axes and the row that
-    already sums its lengths (None without one). Lengths of at most ``bits`` bits cannot overflow 64 bits.
+    A stream's row is its number of tokens. Faults are invalid lengths and unreadable batches.
+
+    Attributes:
+        always: Rows of moments that use padded lengths under any convention.
+        tokens: (name, axes, row) of each stream; the row is that of a moment equal to its number of tokens, or None.
+        bits: Lengths of at most this many bits cannot overflow 64 bits.
     """
 
     def __init__(self, estimator: InterpretedEstimator) -> None:
@@ -49,7 +53,7 @@ class Layout:
         self._divided: tuple[str, ...] | None = None
 
     def by_stream(self, columns: Sequence[Any]) -> Iterator[Row]:
-        """Group columns by stream: (index set, name, axes, columns) of each."""
+        """Group the columns of a batch by stream: yield (index set, name, axes, columns)."""
         first = 0
         for items, members in self.sets.items():
             for name, axes, _ in members:
@@ -57,7 +61,10 @@ class Layout:
                 first += len(axes) or 1
 
     def rows(self, columns: Sequence[Any], real: Sequence[Any]) -> Mapping[str, list[tuple[int, Any]]]:
-        """Index set -> [(row position, column to sum)], including rows for tokens and faults."""
+        """Compute what to sum for a batch: index set -> [(row, values of its items)], in all rows.
+
+        ``columns`` are the lengths to use, real or padded; ``real`` are the real ones, which must not be larger.
+        """
         found: dict[str, list[tuple[int, Any]]] = {items: [] for items in self.sets}
         for position, (term, items) in enumerate(zip(self.terms(*columns), self.moment_sets, strict=True)):
             found.setdefault(items, []).append((position, term))
@@ -84,7 +91,7 @@ class Layout:
         return found
 
     def _sets_of_rests(self) -> tuple[str, ...]:
-        """The index set of each divisibility remainder, cached."""
+        """The index set of each of the estimator's ``rests``: remainders that must be 0."""
         if self._divided is None:
             self._divided = sets_of_rests(self.rests, self.sets)
         return self._divided
@@ -95,7 +102,7 @@ class Layout:
 
 
 def plain_sums(terms: Callable[..., Sequence[Any]], axes: Sequence[int]) -> tuple[int | None, ...]:
-    """For each one-axis stream, the position of the term that equals its lengths; else None."""
+    """For each stream, the position of the moment that sums its lengths; None for one without such."""
     columns = [[2**20 + 64 * place + axis for axis in range(count or 1)] for place, count in enumerate(axes)]
     found = terms(*(length for column in columns for length in column))
     places = {id(term): place for place, term in reversed(list(enumerate(found)))}
@@ -103,7 +110,7 @@ def plain_sums(terms: Callable[..., Sequence[Any]], axes: Sequence[int]) -> tupl
 
 
 def with_rows(real: Vector, padded: Vector, rows: Sequence[int], places: Callable[..., Any]) -> Vector:
-    """``real`` with ``rows`` taken from ``padded``; ``places`` converts positions to a tensor."""
+    """Return the sums ``real`` with ``rows`` taken from ``padded``; ``places`` makes index tensors."""
     host = [padded[0][place] if place in rows else value for place, value in enumerate(real[0])]
     if padded[1] is None:  # no length is on a device
         return host, None
@@ -113,7 +120,7 @@ def with_rows(real: Vector, padded: Vector, rows: Sequence[int], places: Callabl
 
 
 def sets_of_rests(rests: Callable[..., Sequence[Any]], sets: Sets) -> tuple[str, ...]:
-    """The index set of each remainder, found by evaluating it with tensors for one set at a time."""
+    """Find the index set of each remainder, by evaluating ``rests`` with tensors for one set at a time."""
     import torch
 
     owners = [items for items, members in sets.items() for _, axes, _ in members for _ in axes or ("",)]
@@ -123,17 +130,17 @@ def sets_of_rests(rests: Callable[..., Sequence[Any]], sets: Sets) -> tuple[str,
 
 
 def nothing(*columns: Any) -> tuple[Any, ...]:
-    """Stand-in for a model without inner lengths: returns ()."""
+    """Stand-in for the ``inner_lengths`` of an estimator that has none: returns an empty tuple."""
     return ()
 
 
 def clipped(column: Any, most: int) -> Any:
-    """A number, or each element of a column, limited to 0 up to ``most``."""
+    """Limit a number, or each element of a column, to the range from 0 to ``most``."""
     return column.clip(min=0, max=most) if hasattr(column, "clip") else max(0, min(column, most))
 
 
 def listed(column: Any, count: int, mark: Any) -> list[int]:
-    """A column as a list of ints, without items that ``mark`` excludes as padding."""
+    """Convert a column of ``count`` lengths to a list of ints, without the items where ``mark`` is 0."""
     if isinstance(column, int):
         column = [column] * count
     found = column.tolist() if hasattr(column, "tolist") else [int(value) for value in column]
@@ -141,7 +148,7 @@ def listed(column: Any, count: int, mark: Any) -> list[int]:
 
 
 def first_below(one: Any, two: Any) -> int | None:
-    """The first item whose length in ``one`` is below that in ``two``, or None; for columns on the host."""
+    """The index of the first item whose length in ``one`` is below that in ``two``; None without one."""
     if isinstance(one, int) and isinstance(two, int):
         return 0 if one < two else None
     if hasattr(one, "dtype") or hasattr(two, "dtype"):
@@ -166,7 +173,7 @@ def check_padding(real: Iterable[Row], padded: Iterable[Row]) -> None:
 
 
 def entries_of(columns: Sequence[Any], axes: Sequence[str], count: int, mark: Any) -> Any:
-    """Convert a stream's host columns to an estimator's input (array or list), without padding items."""
+    """Convert a stream's columns to the form that ``moments`` reads, without items where ``mark`` is 0."""
     if axes and all(hasattr(column, "dtype") for column in columns):
         kept = columns if mark is None else [column[host_array(mark) != 0] for column in columns]
         return kept[0] if len(axes) == 1 else rows_of(kept)

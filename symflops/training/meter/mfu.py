@@ -149,16 +149,16 @@ class MFUMeter(Counts):
             return f"symflops: {type(error).__name__}: {error}"
 
     def start(self) -> None:
-        """Start the first window; call it after set-up and compilation."""
+        """Start the clock of the first window; call it after set-up and compilation."""
         self._start = self._now()
 
     def _now(self) -> float:
-        """The clock in seconds, without paused time."""
+        """The time on the clock in seconds, without the time spent paused."""
         return (self._stopped if self._pauses else self.clock()) - self._idle
 
     @contextmanager
     def paused(self) -> Iterator[MFUMeter]:
-        """Exclude the time spent inside, for example evaluation between two steps."""
+        """Context manager whose time is excluded, for example evaluation between two steps."""
         self.pause()
         try:
             yield self
@@ -179,7 +179,7 @@ class MFUMeter(Counts):
 
     @contextmanager
     def phase(self, name: str) -> Iterator[MFUMeter]:
-        """Time a phase and assign batches added inside to it; synchronise the device before leaving."""
+        """Context manager that times a phase and assigns batches to it; synchronise the device at its end."""
         before, begun = self._current, self._now()
         self._current = name
         try:
@@ -195,7 +195,7 @@ class MFUMeter(Counts):
             self.phases[name].timed = True
 
     def step(self, seconds: float | None = None, steps: int = 1) -> dict[str, float]:
-        """End the window: sum over the group, read once, and return the values to log by key.
+        """End the window of steps since the last call, and return the values to log by key.
 
         Every process of the group must call this. Every ``log_every`` steps it prints the rates of all windows since the last
         line. A window without a positive, finite number of seconds has no rates.
@@ -224,7 +224,7 @@ class MFUMeter(Counts):
         return found
 
     def _window(self, phase: Phase, seconds: float, steps: int) -> Window | None:
-        """FLOPs, tokens and seconds of a phase in this window; None if the sums or the time are unknown."""
+        """The FLOPs, tokens and seconds of a phase since the last step; None if its sums or time are unknown."""
         sums = phase.held
         if sums is None or phase.partial:
             return None
@@ -251,7 +251,7 @@ class MFUMeter(Counts):
             self.log(f"step {self.steps}: {'; '.join(lines)}")
 
     def _values(self, ran: Window) -> dict[str, float]:
-        """Quantities to log (rates, MFU, HFU, cumulative FLOPs) of a window; empty if nothing ran."""
+        """Map the quantities to log (``mfu``, ``tflops``, ``flops``, ...) to values; empty if nothing ran."""
         if not ran.model:
             return {}
         values: dict[str, float] = {"flops": self.flops}
@@ -268,7 +268,7 @@ class MFUMeter(Counts):
         return values
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Restore the counts from a checkpoint; the first window starts now."""
+        """Restore cumulative FLOPs and steps from a checkpoint, and start the first window."""
         super().load_state_dict(state)
         self.start()
 

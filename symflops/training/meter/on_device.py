@@ -13,11 +13,18 @@ from symflops.training.meter.layout import Layout, Vector, with_rows
 HALF = 32
 LOW = 2**HALF - 1
 MOST_KEPT = 2**17
-"""Number of kept lengths that triggers a sum."""
+"""Number of lengths kept at which they are summed."""
 
 
 class Kept(NamedTuple):
-    """One micro-batch: real columns, padded columns if different, padding masks and counts per index set."""
+    """One micro-batch that is not summed yet.
+
+    Attributes:
+        real: The real lengths: a column (tensor, or int if all are equal) for each axis of each stream.
+        padded: The padded lengths in the same form; None if they equal the real ones.
+        marks: Index set -> tensor that is 0 for items that are padding; None without such items.
+        counts: Index set -> number of items.
+    """
 
     real: tuple[Any, ...]
     padded: tuple[Any, ...] | None
@@ -26,7 +33,7 @@ class Kept(NamedTuple):
 
 
 class DeviceSums:
-    """Sums of one estimator's moments, as an int64 tensor (real and padded, rows, two 32-bit halves)."""
+    """Adds up lengths on a device, as an int64 tensor: (real or padded, row of the layout, 32-bit half)."""
 
     def __init__(self, layout: Layout, device: Any) -> None:
         self.layout, self.device = layout, device
@@ -41,7 +48,7 @@ class DeviceSums:
         self.elements = 0
 
     def add(self, batch: Kept, times: int) -> None:
-        """Keep one micro-batch that runs ``times`` times."""
+        """Keep one micro-batch, which runs ``times`` times, until it is summed."""
         columns = (*batch.real, *(batch.padded or ()))
         form = (times, batch.padded is None, tuple(batch.marks.values()) == (None,) * len(batch.marks))
         ints = tuple(column if isinstance(column, int) else None for column in columns)
@@ -52,7 +59,7 @@ class DeviceSums:
             self.fold()
 
     def fold(self) -> None:
-        """Sum the kept micro-batches; those with the same structure are concatenated first."""
+        """Add the kept micro-batches to the sums; those of the same structure are concatenated first."""
         for (times, *_), batches in self.kept.items():
             batch = batches[0] if len(batches) == 1 else joined_batches(batches)
             found = [self._vector(batch.real, batch.real, batch)]
@@ -67,7 +74,11 @@ class DeviceSums:
         self.kept, self.elements = {}, 0
 
     def _vector(self, columns: Sequence[Any], real: Sequence[Any], batch: Kept) -> Vector:
-        """Sums of real or padded columns: int rows stay on the host, the rest is summed once per index set."""
+        """Compute the sums of a batch's ``columns``, its real or padded lengths: (ints on the host, tensor).
+
+        A row that is the same number for all items is in the first part, any other row in the second. ``real`` are the real
+        lengths.
+        """
         import torch
 
         host, device = [0] * self.layout.width, self.device
@@ -88,7 +99,7 @@ class DeviceSums:
         return host, sums
 
     def _places(self, items: str, positions: tuple[int, ...], device: Any) -> Any:
-        """Positions in the vector as a tensor, cached."""
+        """Return rows of the layout as an index tensor, which is cached."""
         import torch
 
         key = f"{items}{positions}{device}"
@@ -97,7 +108,7 @@ class DeviceSums:
         return self._rows[key]
 
     def _carry(self, side: int, sums: Any) -> None:
-        """Add sums and carry from the low to the high half, so that neither can overflow."""
+        """Add sums to those of real (``side`` 0) or padded lengths (1); carry from the low to the high half."""
         import torch
 
         if self.sums is None:
@@ -108,7 +119,7 @@ class DeviceSums:
         mine[:, 0] &= LOW
 
     def absorb(self, sums: Any) -> None:
-        """Add the sums of another accumulator, real and padded."""
+        """Add ``sums``, the tensor of another accumulator, for real and padded lengths."""
         for side in (0, 1):
             self._carry(side, sums[side])
 

@@ -59,7 +59,7 @@ def pack_of(batch: Mapping[str, Any], tokens: Any = None) -> Lengths | None:
 
 
 def entry(batch: Mapping[str, Any], key: str) -> Any:
-    """An entry of a mapping or of a TensorDict, or None."""
+    """The entry of a mapping or TensorDict under ``key``; None if it has no such entry."""
     try:
         return batch[key]
     except (KeyError, IndexError, TypeError):
@@ -67,7 +67,7 @@ def entry(batch: Mapping[str, Any], key: str) -> Any:
 
 
 def _differ(one: Any, other: Any) -> bool:
-    """Whether two sets of boundaries differ; False if either is on a device."""
+    """Whether two sets of boundaries differ; False if a device other than the CPU has either of them."""
     rows = [host_array(rows_of(given)) for given in (one, other)]
     return not any(hasattr(row, "unsqueeze") for row in rows) and rows[0].tolist() != rows[1].tolist()
 
@@ -103,10 +103,15 @@ def _shape(tokens: Any) -> Sequence[int] | None:
 
 
 def _filled(inner: Any, outer: Any, tokens: Sequence[int] | None) -> Lengths:
-    """Lengths between ``inner`` boundaries, padded to ``outer`` ones and to token ids of shape ``tokens``.
+    """Compute the real and padded lengths of sub-sequences from their boundaries in each pack.
+
+    Args:
+        inner: Boundaries without padding, one row per pack.
+        outer: Boundaries with padding, in the same form; None if the batch has only one set of boundaries.
+        tokens: The shape of the token ids, or ``(n,)`` for ``n`` tokens per pack; None if unknown.
 
     Raises:
-        LengthError: no sub-sequence and no number of tokens is given, or the boundaries belong to other packs.
+        LengthError: a pack has no sub-sequence and ``tokens`` is None, or the boundaries do not fit ``tokens``.
     """
     real, mark = steps(inner)
     count, length = (len(real), None) if tokens is None else tokens[:2] if len(tokens) > 1 else (len(real), *tokens)

@@ -17,7 +17,7 @@ from symflops.training.meter.types import Sums, Window
 
 
 class Waiting:
-    """Queue of batches until their estimator arrives; closed windows only enter cumulative counts."""
+    """Queue of batches whose estimator is still being derived; it takes the place of an accumulator."""
 
     implied: tuple[str, ...] = ()
 
@@ -31,7 +31,7 @@ class Waiting:
         self.window.append((times, deepcopy(streams)))
 
     def spoil(self) -> None:
-        """Record a batch that could not be read."""
+        """Record that a batch could not be read, so that this window has no MFU."""
         self.faults += 1
 
     def close(self) -> None:
@@ -42,12 +42,24 @@ class Waiting:
 
 @dataclass(slots=True)
 class Phase:
-    """One phase of a step (for example actor or reference): its estimator, sums, time and log state.
+    """One phase of a step, such as actor or reference.
 
-    While the estimator is ``awaited``, ``estimator`` only reads batches, and ``sums`` is a :class:`Waiting` queue. ``before``
-    has the sums of windows in which some process lacked an estimator. ``held`` are this window's sums, already reduced over the
-    group; if some are lost, the window is ``partial`` and has no rate. ``interval`` accumulates windows since the last printed
-    line. ``surfaced`` phases are logged.
+    A window is the time between two calls of the meter's ``step``.
+
+    Attributes:
+        name: Its name; empty for the only phase of a step.
+        estimator: Its estimator; while that is being derived, an object that only reads batches.
+        surfaced: Whether it is logged.
+        sums: The sums of this process, or a :class:`Waiting` queue.
+        seconds: Its time in this window.
+        timed: Whether ``seconds`` were measured; else the time of the whole window counts.
+        awaited: The estimator that is being derived, else None.
+        device: Where lengths are summed.
+        before: Sums of earlier windows, in which some process had no estimator.
+        held: Sums of this window over the group of processes.
+        partial: Whether sums of this window are missing, so that it has no rates.
+        given: Streams that a batch has had, or that were reported missing.
+        interval: The windows since the last printed line.
     """
 
     name: str
@@ -66,14 +78,14 @@ class Phase:
 
     @classmethod
     def of(cls, name: str, estimator: Any, surfaced: bool, device: Any) -> Phase:
-        """A phase for an estimator, or for an awaited one (an object with ``poll`` and ``estimator``)."""
+        """Build a phase for an estimator, or one being derived (an object with ``poll`` and ``estimator``)."""
         if hasattr(estimator, "poll"):
             return cls(name, estimator.estimator, surfaced, Waiting(), awaited=estimator, device=device)
         sums = Accumulator(estimator, device)
         return cls(name, estimator, surfaced, sums, device=device, before=like(sums))
 
     def flops(self, sums: Sums) -> tuple[int, int]:
-        """(model FLOPs, executed FLOPs); executed FLOPs include padding and recomputation."""
+        """Return (model FLOPs, executed FLOPs); the second include padding and recomputation."""
         total, again = (self.estimator.coefficients[kind] for kind in ("total", "recomputed"))
         found = sums.flops(total, self.estimator.padded), sums.flops(total, True) + sums.flops(again, True)
         return in_flops(self.estimator, found[0]), in_flops(self.estimator, found[1])
@@ -102,12 +114,12 @@ class Phase:
             self.sums.close()
 
     def drop(self) -> None:
-        """Clear the sums of this window and of earlier ones."""
+        """Clear the sums of this window, and those of earlier ones that were waiting for an estimator."""
         self.sums.reset()
         self.before.reset()
 
     def lacking(self) -> list[str]:
-        """Streams implied by the config, alone in their index set, that no batch has had; reported once."""
+        """Streams that the config implies but no batch has had; each is returned only once."""
         found = [] if self.awaited else [name for name in self.sums.implied if name not in self.given and self.sums.alone(name)]
         self.given.update(found)  # report each once
         return found
@@ -123,7 +135,7 @@ def like(sums: Accumulator) -> Accumulator:
 def estimators_of_config(
     config: Any, regimes: Mapping[str, str], convention: str, spec: str | None
 ) -> dict[str, InterpretedEstimator]:
-    """Phase -> estimator, for a config and a regime per phase.
+    """Map each phase to its estimator, for one config and the regime of each phase.
 
     Raises:
         SymflopsError: the model is unknown, or the config does not fit.
@@ -139,7 +151,7 @@ def estimators_of_config(
 
 
 def seconds_of(given: Any) -> float:
-    """``given`` as a finite, non-negative float; NaN for anything else."""
+    """Convert ``given`` to a float; NaN for anything but a finite, non-negative number."""
     try:
         found = math.nan if isinstance(given, (str, bytes, bool)) else float(given)
     except (TypeError, ValueError, ArithmeticError, RuntimeError):

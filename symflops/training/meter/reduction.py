@@ -28,10 +28,14 @@ Found = dict[str, tuple[Sums, Sums]]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """State of a group: ``ready`` processes have an estimator, ``alike`` have that of this process.
+    """What the processes of a group have, to decide whether their sums can be added.
 
-    ``waiting`` processes still derive theirs. ``unread`` counts batches of processes without an estimator. ``problem`` is the
-    reason why this process could not contribute its sums.
+    Attributes:
+        ready: Number of processes with estimators.
+        waiting: Number of processes that are still deriving one.
+        unread: Number of batches that could not be counted.
+        alike: Number of processes with the estimators of this process.
+        problem: Why this process could not contribute its sums; else empty.
     """
 
     ready: int
@@ -42,14 +46,15 @@ class State:
 
     @property
     def agreed(self) -> bool:
-        """Whether all estimators are ready and equal, and no batch is unread."""
+        """Whether all processes have the same estimators, and every batch could be counted."""
         return bool(self.ready) and not self.waiting and not self.unread and self.alike == self.ready
 
 
 def sums_of_all(phases: Mapping[str, Phase], unread: int, group: Any, together: bool) -> tuple[State, Found]:
-    """Reduce over the group: (state, {phase: (sums of this window, sums of unpriced earlier windows)}).
+    """Add up the sums of a group of processes: (state, {phase: (sums of this window, of earlier ones)}).
 
-    Every process of the group must call this. If ``together`` is false, or without torch.distributed, only this process counts.
+    Every process of the group must call this. The dict is empty if the sums cannot be added. If ``together`` is false, or
+    without torch.distributed, only this process counts. ``unread`` is its number of batches that could not be counted.
 
     Raises:
         RuntimeError: the collective fails, because a process has died or timed out.
@@ -66,7 +71,7 @@ def sums_of_all(phases: Mapping[str, Phase], unread: int, group: Any, together: 
 
 
 def alone(phases: Mapping[str, Phase], unread: int) -> tuple[State, Found]:
-    """State and sums of a single process, without a collective."""
+    """Return state and sums as :func:`sums_of_all`, for this process alone."""
     if any(phase.awaited is not None for phase in phases.values()):
         return State(0, 1, unread), {}
     found = {name: (phase.sums.read(reduce=False), phase.before.read(reduce=False)) for name, phase in phases.items()}
@@ -74,7 +79,7 @@ def alone(phases: Mapping[str, Phase], unread: int) -> tuple[State, Found]:
 
 
 def packed(phases: Mapping[str, Phase], unread: int) -> tuple[Any, str]:
-    """(vector, problem) of this process; on an error the vector only reports an unread batch."""
+    """Return (vector to add over processes, error or empty text); after an error it has no sums."""
     import torch
 
     vector, problem = torch.zeros(SLOTS, dtype=torch.int64), ""
@@ -100,7 +105,7 @@ def packed(phases: Mapping[str, Phase], unread: int) -> tuple[Any, str]:
 
 
 def state_of(numbers: list[int], own: tuple[int, int]) -> State:
-    """Decode the head of the reduced vector; ``own`` are the digests of this process."""
+    """Decode the state from the vector added over processes; ``own`` are the :func:`digests` of this one."""
     ready, one, ones, two, twos = numbers[READY], *numbers[DIGESTS:FIRST]
     same = one * one == ready * ones and two * two == ready * twos  # zero variance: all digests are equal
     alike = ready if same else min(numbers[FIRST + own[0] % BUCKETS], ready - 1)
@@ -108,7 +113,7 @@ def state_of(numbers: list[int], own: tuple[int, int]) -> State:
 
 
 def unpacked(phases: Mapping[str, Phase], numbers: list[int]) -> dict[str, tuple[Sums, Sums]]:
-    """Decode the reduced vector: phase -> (sums of this window, sums of earlier windows)."""
+    """Decode the sums from the vector added over processes: phase -> (this window, earlier windows)."""
     found, first = {}, HEAD
     for name, phase in phases.items():
         pair = []

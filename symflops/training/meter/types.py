@@ -9,7 +9,7 @@ from typing import Any, Required, TypedDict
 
 
 class DefaultOptions(TypedDict, total=False):
-    """Options of :class:`symflops.MFUMeter` with a default."""
+    """The options of :class:`symflops.MFUMeter` that have a default."""
 
     scope: str
     group: Any
@@ -48,7 +48,7 @@ class ModelOptions(ConfigOptions, total=False):
 
 
 class BatchOptions(TypedDict, total=False):
-    """How often a micro-batch runs, and in which phase of a step."""
+    """Options of :meth:`symflops.MFUMeter.add_batch`: how often a micro-batch runs, and in which phase."""
 
     passes: int
     timesteps: int
@@ -66,7 +66,14 @@ class EstimatorOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Sums of one step: moments of real and of padded lengths, tokens per stream, and faulty lengths."""
+    """Sums over the batches of a step.
+
+    Attributes:
+        real: Each moment of the real lengths.
+        padded: Each moment of the padded lengths.
+        tokens: The number of tokens of each stream.
+        faults: The number of invalid lengths and unreadable batches.
+    """
 
     real: tuple[int, ...]
     padded: tuple[int, ...]
@@ -74,13 +81,13 @@ class Sums:
     faults: int
 
     def __add__(self, other: Sums) -> Sums:
-        """Elementwise sum."""
+        """Add each moment, each number of tokens, and the faults."""
         pairs = ((self.real, other.real), (self.padded, other.padded), (self.tokens, other.tokens))
         real, padded, tokens = (tuple(map(add, one, two)) for one, two in pairs)
         return Sums(real, padded, tokens, self.faults + other.faults)
 
     def flops(self, coefficients: Sequence[int], padded: bool = False) -> int:
-        """FLOPs: the dot product of the moments with ``coefficients`` (FLOPs per moment).
+        """FLOPs: the sum of ``coefficients`` (FLOPs per moment) times the real, or else ``padded``, moments.
 
         Raises:
             ValueError: the total is negative.
@@ -93,7 +100,7 @@ class Sums:
 
 @dataclass(slots=True)
 class Window:
-    """Model FLOPs, executed FLOPs, tokens and seconds over a number of steps."""
+    """Totals over a number of ``steps``: model FLOPs, executed FLOPs, tokens and seconds."""
 
     model: int = 0
     executed: int = 0
@@ -102,6 +109,6 @@ class Window:
     steps: int = 0
 
     def __add__(self, other: Window) -> Window:
-        """The two windows merged into one."""
+        """Merge two windows into one, with sums of FLOPs, tokens, seconds and steps."""
         model, executed, tokens = self.model + other.model, self.executed + other.executed, self.tokens + other.tokens
         return Window(model, executed, tokens, self.seconds + other.seconds, self.steps + other.steps)

@@ -22,28 +22,28 @@ QUOTED = re.compile(r"['\"]([^'\"]+)['\"]")
 
 @dataclass(frozen=True, slots=True)
 class ConfigField:
-    """Field of a config: its dotted path, and the text of its annotation."""
+    """One field of a config class: its dotted path, and its type annotation as text."""
 
     path: str
     annotation: str = ""
 
     @property
     def name(self) -> str:
-        """The last word of the path."""
+        """The field's own name: the last part of its dotted path."""
         return self.path.rpartition(".")[2]
 
     @property
     def literals(self) -> list[str]:
-        """The words that a ``Literal`` annotation lists."""
+        """The strings that a ``Literal`` annotation lists; empty for any other annotation."""
         return QUOTED.findall(self.annotation) if "Literal" in self.annotation else []
 
     def admits(self, *kinds: str) -> bool:
-        """Whether the annotation names one of ``kinds``, such as ``int``."""
+        """Whether the annotation contains one of ``kinds``, names of types such as ``int``."""
         return any(re.search(rf"\b{kind}\b", self.annotation, re.IGNORECASE) for kind in kinds)
 
 
 def fields_of(kind: Any) -> list[ConfigField]:
-    """Fields of a model class: from its config class, nested ones included, else its constructor."""
+    """List the fields of a model class's config, nested ones included, or else its constructor arguments."""
     config_class = config_class_of(kind)
     return list(_of_config(config_class, "") if dataclasses.is_dataclass(config_class) else _of_signature(config_class or kind))
 
@@ -68,14 +68,14 @@ def _of_config(kind: Any, prefix: str) -> Iterator[ConfigField]:
 
 
 def configs_of(kind: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield a config class and its nested ones, each with its path prefix (empty, or ending with a dot)."""
+    """Yield (path prefix, class) for a config class and its nested ones; ``place`` is the first prefix."""
     yield place, kind
     for name, part in inner_configs(kind).items():
         yield from configs_of(part, f"{place}{name}.")
 
 
 def inner_configs(kind: Any) -> dict[str, Any]:
-    """Map the fields of a config class that hold nested configs to their classes."""
+    """Map the fields of a config class that hold nested configs to the classes of these configs."""
     if not hasattr(kind, "to_dict"):
         return {name: part for name, part in parts_of(kind) if dataclasses.is_dataclass(part)}
     found = {name: _part(kind, part, name) for name, part in (getattr(kind, "sub_configs", None) or {}).items()}
@@ -83,27 +83,30 @@ def inner_configs(kind: Any) -> dict[str, Any]:
 
 
 def is_of_model(module: str) -> bool:
-    """Whether a module holds a model, or its config, rather than the base classes of a library."""
+    """Whether the module of this name defines models or their configs, not base classes of a library."""
     library = module.partition(".")[0]
     return library not in ("builtins", "torch") and (".models." in module or library not in ("transformers", "diffusers"))
 
 
 def setters_of(kind: Any) -> list[str]:
-    """Names of the public properties of a config class that have a setter, and so set other fields."""
+    """Names of a config class's public properties that have a setter."""
     own = [base for base in kind.__mro__ if is_of_model(base.__module__)]
     found = [name for base in own for name, item in vars(base).items() if getattr(item, "fset", None)]
     return [name for name in dict.fromkeys(found) if name[:1] != "_"]
 
 
 def settable(kind: Any) -> list[ConfigField]:
-    """Properties with a setter of a model's config class and of its nested configs, as fields."""
+    """List the properties with a setter of a model's config class, nested ones included, as fields."""
     config = getattr(kind, "config_class", None)
     places = configs_of(config) if hasattr(config, "to_dict") else ()
     return [ConfigField(f"{place}{name}") for place, own in places for name in setters_of(own)]
 
 
 def undeclared(kind: Any, config: Mapping[str, Any], known: set[str]) -> Iterator[ConfigField]:
-    """Yield entries of ``config`` that a user's config class does not declare, and null inner configs."""
+    """Yield entries of ``config`` that the user's config class for the model ``kind`` does not declare.
+
+    ``known`` are the paths of declared fields. A nested config that is null in ``config`` is yielded as well.
+    """
     own = config_class_of(kind)
     for name in () if own is None or hasattr(own, "to_dict") else config:
         inside = any(path.startswith(f"{name}.") for path in known)
@@ -112,7 +115,10 @@ def undeclared(kind: Any, config: Mapping[str, Any], known: set[str]) -> Iterato
 
 
 def _part(kind: Any, part: Any, name: str) -> Any:
-    """Class of a nested config; if it may be of any model, the class of the default; None if it has none."""
+    """The dataclass of the nested config in the field ``name``; None if it is no dataclass.
+
+    ``part`` is the declared class. If that is no dataclass (a config of any model), the class of the default value is used.
+    """
     found = part if dataclasses.is_dataclass(part) else type(getattr(kind(), name))
     return found if dataclasses.is_dataclass(found) else None
 
@@ -120,7 +126,13 @@ def _part(kind: Any, part: Any, name: str) -> Any:
 def further_fields(
     known: Sequence[ConfigField], configs: Sequence[Mapping[str, Any]], read: Iterable[ConfigField] = ()
 ) -> list[ConfigField]:
-    """Undeclared fields: scalars that classes compute into ``configs``, and fields that a spec reads."""
+    """List the fields that no config class declares.
+
+    Args:
+        known: The declared fields.
+        configs: Complete configs, in which classes may have added scalars that they compute.
+        read: Fields that a spec reads.
+    """
     named = {item.path.partition(".")[0] for item in known} | ABOUT_FILES
     found = {name: value for config in configs for name, value in config.items() if name[:1] != "_" and name not in named}
     computed = [name for name, value in found.items() if isinstance(value, (bool, int, float, str))]
@@ -133,7 +145,7 @@ ANNOTATIONS = {"number": "int", "rational": "float", "flag": "bool"}
 
 
 def read_fields(sizes: Iterable[SizeSpec], aliases: Iterable[str]) -> list[ConfigField]:
-    """Numbers and flags that a spec reads under no declared name (``aliases``), as fields."""
+    """List, as fields, the numbers and flags that a spec reads under no declared name (``aliases``)."""
     return [
         ConfigField(size.keys[0], ANNOTATIONS[size.kind])
         for size in sizes
@@ -142,14 +154,14 @@ def read_fields(sizes: Iterable[SizeSpec], aliases: Iterable[str]) -> list[Confi
 
 
 def text_of(annotation: Any) -> str:
-    """An annotation as text."""
+    """Convert a type annotation to text."""
     if isinstance(annotation, str):
         return annotation
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 def value_at(config: Mapping[str, Any], path: str) -> Any:
-    """The value at a path of a config; None if there is none."""
+    """The value at a dotted path of a config; None if the path is missing."""
     found: Any = config
     for word in path.split("."):
         found = found.get(word) if isinstance(found, Mapping) else None

@@ -29,11 +29,11 @@ TOKEN = 3
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """Outcome of one batch: whether the class fails, and whether the spec refuses it.
+    """Outcome of one batch: whether the class fails on it, and whether the spec refuses it.
 
     Attributes:
         batch: Lengths per stream.
-        failed: The class's error, or empty. Different FLOPs count as an error: a tensor of one row was broadcast.
+        failed: The class's error, or that its FLOPs differ from the derived ones; else empty.
         refused: The spec's message, or empty.
     """
 
@@ -43,7 +43,7 @@ class Tried:
 
     @property
     def agrees(self) -> bool:
-        """Whether the spec refuses exactly if the class fails."""
+        """Whether both the class and the spec accept the batch, or neither does."""
         return bool(self.failed) == bool(self.refused)
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Tried:
 
 
 class LengthCensus:
-    """Runs the real class of one case at many lengths, on the CPU; meta tensors accept any index."""
+    """Runs a case's real class on the CPU at many lengths, and estimates the same batches by the spec."""
 
     def __init__(self, model: Model, case: LiveCase) -> None:
         self.case = replace(case, device="cpu")
@@ -80,7 +80,7 @@ class LengthCensus:
         return Tried(batch, failed or (f"{counted} FLOPs, and not {derived}" if counted != derived else ""), "")
 
     def run(self, batch: Mapping[str, Any]) -> tuple[int, str]:
-        """Run a copy of the model, as some change when run; return forward FLOPs, and the error or empty."""
+        """Run a copy of the real model on a batch; return (forward FLOPs, error or empty text)."""
         further = resized(self.case.arguments, dict(changes_of(self.case.batch, batch)))
         batch = {name: items for name, items in batch.items() if name not in self.optional or any_length(items)}
         try:
@@ -93,18 +93,18 @@ class LengthCensus:
 
 
 def any_length(items: Any) -> bool:
-    """Whether some item of a stream has a length above 0; images without tokens count as no images."""
+    """Whether some item of a stream has a length above 0; True for a stream that is not a list."""
     return not isinstance(items, list) or any(any(item) if isinstance(item, list) else item for item in items)
 
 
 def real_tensor(tensor: Any, _: str) -> Any:
-    """Fill a tensor without values: token ids with ``TOKEN``; floats, and one index per sample, with 0."""
+    """Return a CPU tensor for a meta tensor: token ids are ``TOKEN``, floats and one-axis indices are 0."""
     token = TOKEN if tensor.dim() > 1 and not tensor.is_floating_point() else 0
     return needed("torch").full(tensor.shape, token, dtype=tensor.dtype)
 
 
 def lengths_of_interest(config: Any) -> list[int]:
-    """Lengths 0 to 5, and those within 1 of a number of the config (limit, kernel, window) or its double."""
+    """List the lengths to try: 0 to 5, and those within 1 of an integer in the config or of its double."""
     numbers = {number for number in whole_numbers(config) if 0 < number <= max(LONGEST.values())}
     near = {around + step for number in numbers for around in (number, 2 * number) for step in (-1, 0, 1)}
     return sorted({*range(6), *near})
@@ -123,7 +123,7 @@ def whole_numbers(value: Any) -> Iterator[int]:
 
 
 def batches_of(base: Mapping[str, Any], lengths: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """Yield variants of a batch: each length along each axis of a stream, and along all axes at once."""
+    """Yield ``base``, then copies with a new length of all items of a stream along one axis or all axes."""
     yield dict(base)
     for length in lengths:
         for name, items in base.items():
@@ -139,12 +139,12 @@ def batches_of(base: Mapping[str, Any], lengths: Iterable[int]) -> Iterator[dict
 
 
 def replaced(item: Any, length: int, axes: Container[int]) -> Any:
-    """Set the length of an item along ``axes``; an item with one axis becomes ``length``."""
+    """Return ``item`` with ``length`` along the numbered ``axes``; a number becomes ``length``."""
     return [length if axis in axes else old for axis, old in enumerate(item)] if isinstance(item, list) else length
 
 
 def changes_of(base: Mapping[str, Any], batch: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
-    """Yield pairs (old, new) of lengths that differ between two batches, for streams with one axis."""
+    """Yield (length in ``base``, length in ``batch``) of items where they differ, in streams of one axis."""
     for name, items in base.items():
         for one, two in zip(items, batch[name], strict=True) if isinstance(items, list) else ():
             if isinstance(one, int) and one != two:
@@ -152,7 +152,7 @@ def changes_of(base: Mapping[str, Any], batch: Mapping[str, Any]) -> Iterator[tu
 
 
 def resized(value: Any, changes: Mapping[int, int]) -> Any:
-    """Replace old lengths by new ones in further arguments: in shapes, numbers and rows of values."""
+    """Replace lengths in a forward argument (shapes, numbers, value rows); ``changes`` maps old to new."""
     if isinstance(value, Mapping):
         if "value" in value:
             return {**value, "value": [_row(row, changes) for row in value["value"]]}

@@ -30,13 +30,13 @@ class TooSlowError(SymflopsError):
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Real model with its complete config, its parameters, and the names that share a parameter.
+    """A real model that was built at one config.
 
     Attributes:
-        model: The model itself.
-        config: Its complete config.
-        parameters: The shape of each parameter by its name.
-        aliases: For every name the first name of its parameter.
+        model: The PyTorch module.
+        config: The complete config, defaults included.
+        parameters: First name of each parameter -> its shape.
+        aliases: Every name of a parameter -> the first name of the same parameter (tied weights have several names).
     """
 
     model: Any
@@ -58,13 +58,16 @@ class Derived:
     estimator: InterpretedEstimator
 
     def parameters(self, aliases: Mapping[str, str]) -> dict[str, Shape] | None:
-        """Map each parameter, by its first name, to its shape; None if the spec claims one twice."""
+        """Map each derived parameter's first name to its shape; None if the spec claims a parameter twice.
+
+        ``aliases`` maps every name of a real parameter to its first name.
+        """
         found = instances_of(self.program, self.estimator.sizes)
         named = {aliases.get(name, name): shape for name, shape in found.items()}
         return named if len(named) == len(found) else None
 
     def passes(self, batch: Mapping[str, Any]) -> tuple[int, int]:
-        """Derive the FLOPs of both passes on a batch."""
+        """Derive (forward FLOPs, backward FLOPs) of a training step on a batch."""
         moments = self.estimator.moments(**batch)
         return self.estimator.forward(moments), self.estimator.backward(moments)
 
@@ -81,10 +84,12 @@ def observed(reference: str, case: LiveCase, folder: Any = None) -> Observed:
 
 
 def flops(seen: Observed, case: LiveCase, derived: Derived, outputs: tuple[str, ...]) -> tuple[int, int]:
-    """Count the FLOPs of both passes of a real model on the batch of a case.
+    """Count (forward FLOPs, backward FLOPs) of a real model on the batch of a case.
+
+    ``derived`` gives the inputs and sizes. ``outputs`` are the names of the outputs that the loss sums.
 
     Raises:
-        SymflopsError: the model does not run on it.
+        SymflopsError: the model does not run on the batch.
     """
     arguments = moved(arguments_of(derived.program, case.batch, derived.estimator.sizes, case.arguments), case.device)
     with in_time():
@@ -93,7 +98,7 @@ def flops(seen: Observed, case: LiveCase, derived: Derived, outputs: tuple[str, 
 
 
 def light_counter() -> Any:
-    """Counter with PyTorch's FLOP rules but without totals by module, which are slow for small models."""
+    """Build a fast FLOP counter: PyTorch's rules, but only a ``total``, without FLOPs by module."""
     registry = counter(False).flop_registry
 
     class Counting(needed("torch.utils._python_dispatch").TorchDispatchMode):  # type: ignore[misc]
@@ -110,7 +115,10 @@ def light_counter() -> Any:
 
 
 def changed(case: LiveCase, changes: Changes, aliases: Mapping[str, str]) -> LiveCase:
-    """Apply ``changes`` to the config of a case; aliases of changed fields are removed."""
+    """Return a copy of a case with ``changes`` (path -> value) in its config.
+
+    ``aliases`` maps other names of a field to its name; those of changed fields are removed from the config.
+    """
     config: dict[str, Any] = copy.deepcopy(dict(case.config))
     for path, value in changes.items():
         *outer, last = path.split(".")
@@ -125,7 +133,15 @@ def changed(case: LiveCase, changes: Changes, aliases: Mapping[str, str]) -> Liv
 
 
 def fitting(case: LiveCase, base: Mapping[str, Any], changes: Changes) -> Iterator[LiveCase]:
-    """Yield versions of a case that may fit its changed config: unchanged, renumbered, then larger."""
+    """Yield versions of a case, one of which may run under its changed config.
+
+    They are: the case itself; with changed numbers replaced in batch and arguments; and with longer batches.
+
+    Args:
+        case: The case, with the changed config.
+        base: Path -> value of the changed fields before the change.
+        changes: Path -> new value.
+    """
     given = {name: value for name, value in case.arguments.items() if value is not None}
     if len(given) < len(case.arguments):  # an input that the case leaves out may be needed now
         yield replace(case, arguments=given)
@@ -158,7 +174,7 @@ def _renumbered(value: Any, pairs: Mapping[int, int]) -> Any:
 
 
 def _lengthened(value: Any, longer: Mapping[int, int]) -> Any:
-    """Replace lengths in the shapes and numbers of an argument; values of tensors stay."""
+    """Replace lengths in the shapes and numbers of a forward argument; ``longer`` maps old to new lengths."""
     if isinstance(value, Mapping):
         return {name: item if name == "value" else _lengthened(item, longer) for name, item in value.items()}
     return [_lengthened(item, longer) for item in value] if isinstance(value, list) else _renumbered(value, longer)
@@ -172,7 +188,7 @@ def _times(item: Any, factor: int) -> Any:
 
 @contextmanager
 def in_time() -> Iterator[None]:
-    """Limit the CPU time of the context to ``SECONDS``.
+    """Context manager that limits CPU time to ``SECONDS``.
 
     Raises:
         TooSlowError: the limit is exceeded.

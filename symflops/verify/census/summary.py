@@ -31,8 +31,8 @@ VERDICTS = (EXACT, NONE, REFUSED, WRONG, UNRUN, UNBUILT)
 def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
     """Summarise the variations of one class as its entry in the census file.
 
-    ``differs`` lists numbers and lists of described fields at which the spec is wrong, if no rule about lengths explains
-    it, or if the work depends on data.
+    The entry groups the fields of the config: ``described`` ones have an effect that the spec has as well, ``free`` ones have
+    none, ``guarded`` ones admit certain values only. ``differs`` lists values of described fields at which the spec is wrong.
     """
     by_path: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -83,31 +83,37 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def is_of_other_length(value: Any, good: Sequence[Any]) -> bool:
-    """Whether all exact lists share a length and ``value`` has another: a patch has 3 sides, not 4."""
+    """Whether ``value`` is a list, and all lists in ``good`` have the same length, which is another one."""
     lengths = {len(other) for other in good if isinstance(other, list)}
     return isinstance(value, list) and len(lengths) == 1 and len(value) not in lengths
 
 
 def depends_on_data(survey: Survey) -> bool:
-    """Whether ``inexact.yaml`` lists records of the class; different FLOPs then say nothing about a field."""
+    """Whether the FLOPs of a class depend on data: ``inexact.yaml`` lists records of the class."""
     name = class_name(survey.reference)
     return any(f"/{name}/" in known for known in known_inexact(survey.model.file.root))
 
 
 def words_of(good: Sequence[Any], bad: Sequence[Any], known: Sequence[Any]) -> list[str]:
-    """Accepted words of a field: those of bases, and those of exact values that are in no wrong list."""
+    """Find the words that a field accepts.
+
+    Args:
+        good: Values of the field at which the spec is exact.
+        bad: Values at which it is wrong.
+        known: The field's values in the unchanged configs, whose words are always accepted.
+    """
     wrong = {word for value in bad if isinstance(value, list) for word in texts_in(value)}
     own = {word for value in known for word in texts_in(value)}
     return sorted(own | {word for value in good for word in texts_in(value)} - wrong - {UNHEARD})
 
 
 def idle_numbers(rows: Sequence[Row]) -> list[Any]:
-    """Numbers at which parameters are exact, but the class does not run on the batches of the cases."""
+    """Numbers in a field at which the spec's parameters are exact, but the real class fails to run."""
     return [value for row in rows if row.verdict == UNRUN and kind_of(value := row.changes[row.path]) == "number"]
 
 
 def unrun_words(rows: Sequence[Row]) -> set[str]:
-    """Words of a field at which parameters are exact, but the class fails to run."""
+    """Words in a field at which the spec's parameters are exact, but the real class fails to run."""
     idle, wrong = (
         {word for row in rows if row.verdict == verdict for word in texts_in(row.changes[row.path])}
         for verdict in (UNRUN, WRONG)
@@ -116,21 +122,21 @@ def unrun_words(rows: Sequence[Row]) -> set[str]:
 
 
 def follows(values: Sequence[Any]) -> bool:
-    """Whether some base has a number, list or mapping in a field; the class itself refuses bad ones."""
+    """Whether some value of a field is a number, a list or a mapping."""
     return any(kind_of(value) in (*MEASURES, "mapping") for value in values)
 
 
 def open_to_words(rows: Sequence[Row]) -> bool:
-    """Whether a field accepts any text without effect: unknown words have none, nor has any other."""
+    """Whether a field has no effect at any value tried other than null, an invented word among them."""
     unheard = [row.verdict for row in rows if UNHEARD in texts_in(row.changes[row.path])]
     matters = any(row.verdict in (EXACT, WRONG, REFUSED) for row in rows if row.changes[row.path] is not None)
     return set(unheard) == {NONE} and not matters
 
 
 def values_of(rows: Iterable[Row], known: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Split the values of a field into those at which the spec is exact, and those at which it is wrong.
+    """Split the values of a field: (values at which the spec is exact, values at which it is wrong).
 
-    The value of a base counts as exact, even if it is wrong at another base.
+    ``rows`` are the field's variations. ``known`` are its values in the unchanged configs, and always among the exact ones.
     """
     good, bad = list(known), []
     for row in rows:
@@ -146,10 +152,16 @@ def values_of(rows: Iterable[Row], known: Sequence[Any]) -> tuple[list[Any], lis
 def guard(
     good: Sequence[Any], bad: Sequence[Any], lengths: Mapping[str, Any] | None = None, idle: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    """Build the guard of a field: exact values, kinds without a wrong one, numbers above all wrong ones.
+    """Build the guard of a field: a dict that says which of the field's values are admitted.
 
-    ``lengths`` is the rule that separates exact lists from wrong ones by length, if any. ``idle`` are numbers at which
-    parameters are exact, but nothing ran.
+    Its keys: ``values`` are admitted as they are, ``kinds`` are types admitted at any value, ``least`` is the smallest number
+    from which all are admitted; and the keys of ``lengths``.
+
+    Args:
+        good: Values at which the spec is exact.
+        bad: Values at which it is wrong.
+        lengths: The rule of :func:`lengths_of`, if there is one.
+        idle: Numbers at which the parameters are exact, but the class did not run.
     """
     wrong = {kind_of(value) for value in bad}
     kinds = {kind_of(value) for value in good if kind_of(value) in ("number", "list")} - wrong if bad else set()
@@ -176,7 +188,7 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
 
 
 def made_from(kind: Any, reference: str) -> dict[str, str]:
-    """Inputs of a census: library version, and source digests of the class and of its config class."""
+    """Map the inputs of a census to versions: of the library, and hashes of the class's source files."""
     package = kind.__module__.partition(".")[0]
     found = {f"version {package}": version_of(package)} if version_of(package) else {}
     root = Path(inspect.getfile(sys.modules[package])).parent
@@ -188,16 +200,16 @@ def made_from(kind: Any, reference: str) -> dict[str, str]:
 
 
 def lengths_of(path: str, good: Sequence[Any], bad: Sequence[Any], rows: Sequence[Row], survey: Survey) -> dict[str, Any]:
-    """Find the rule about lengths that separates exact from wrong values of a field; empty if none.
+    """Find a rule about lengths that admits a field's exact values and excludes wrong ones; empty if none.
 
-    Lists may be at least as long as the ``shortest`` exact one, have one of some ``lengths``, or be as long as another list;
-    a number may be the length of a list; and a list may hold rising indices below a number.
+    The rule is a dict with one key. ``shortest``: lists have at least this length. ``lengths``: they have one of these.
+    ``related``: they are as long as another field's list, or hold rising indices below another field's number.
 
     Args:
         path: The field.
-        good: Its exact values.
-        bad: Its wrong values.
-        rows: Its variations.
+        good: Values of the field at which the spec is exact.
+        bad: Values at which it is wrong.
+        rows: Variations of the field.
         survey: The census of its class.
     """
     right, wrong = ({len(value) for value in values if kind_of(value) == "list"} for values in (good, bad))
@@ -212,7 +224,10 @@ def lengths_of(path: str, good: Sequence[Any], bad: Sequence[Any], rows: Sequenc
 
 
 def parts_of(path: str, rows: Sequence[Row], survey: Survey) -> dict[str, Any]:
-    """Find a field that every exact value of ``path`` divides, and no wrong one; empty if none."""
+    """Find another field that is a multiple of the field ``path`` if and only if the spec is exact.
+
+    The result is the guard of :func:`beside` that requires such a multiple; empty if there is no such field.
+    """
     found = next(relations(path, rows, survey, {"number": "part"}), None)
     return beside(survey.kind, path, *found) if found else {}
 
@@ -222,7 +237,11 @@ BESIDE = {"list": "long", "number": "indices"}
 
 
 def relations(path: str, rows: Sequence[Row], survey: Survey, words: Mapping[str, str] = BESIDE) -> Iterator[tuple[str, str]]:
-    """Yield relations to other fields that hold in every exact variation and in no wrong one."""
+    """Yield pairs (relation, other field) that the field ``path`` satisfies just where the spec is exact.
+
+    A relation holds in every variation in ``rows`` at which the spec is exact, and in none at which it is wrong. ``words``
+    names the relation to test, by the kind of the other field's value.
+    """
     part = path.rpartition(".")[0]
     told = [row for row in rows if kind_of(row.changes[path]) in MEASURES]
     right, wrong = ([row.config for row in told if row.verdict in kinds] for kinds in ((EXACT, NONE), (WRONG,)))
@@ -244,15 +263,18 @@ def plain_lists_in(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def beside(kind: Any, path: str, word: str, other: str) -> dict[str, Any]:
-    """Build the guard of a field that is related to another one, with the default of the other one."""
+    """Build the guard of a field that is related to another: ``{"related": [[word, other, default]]}``.
+
+    ``word`` names the relation, ``other`` the other field. Its default, or the default's length, is left out if unknown.
+    """
     known = [value for value in default(kind, other) if kind_of(value) in MEASURES]
     return {"related": [[word, other, *(value if kind_of(value) == "number" else len(value) for value in known)]]}
 
 
 def values_of_absent_fields(kind: Any, guarded: Mapping[str, Any], words: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Map guarded fields to their defaults, if the guard does not admit the default.
+    """Map fields to their defaults, where the field's guard or accepted words exclude the default.
 
-    If small numbers are guarded, a default of null is left out: the number computed for it is checked as a size.
+    A default of null is left out if the guard has ``least``: the class computes a number, which is checked as a size.
     """
     found = {}
     for path in dict.fromkeys((*guarded, *words)):
@@ -266,7 +288,7 @@ def values_of_absent_fields(kind: Any, guarded: Mapping[str, Any], words: Mappin
 
 
 def default(kind: Any, path: str) -> list[Any]:
-    """Default of a config field as a list of one value; empty if it is unknown."""
+    """The default of the config field ``path``, in a list; the list is empty if the default is unknown."""
     config_class = config_class_of(kind)
     if hasattr(config_class, "to_dict"):
         found = values_at(config_class().to_dict(), path)

@@ -36,18 +36,18 @@ LARGE = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One variation of a base, and the verdict on it.
+    """One variation: an exact case (the base) with a changed config, and the verdict on it.
 
     Attributes:
-        base: The number of the base.
-        path: The field that is varied.
-        changes: All new values by path; more than one if the field cannot change alone.
+        base: The number of the base among the cases of the class.
+        path: The dotted path of the field that is varied.
+        changes: Path -> new value; more than one entry if the field cannot change alone.
         verdict: ``unbuilt`` (the class refuses it), ``unrun`` (equal parameters, but it did not run), ``none`` (without
             effect), ``exact``, ``refused`` (by the estimate) or ``wrong``.
-        why: What differs, or why it was refused.
+        why: What differs between spec and class, or why the spec or the class refuses the config.
         edge: Whether it is a boundary value, tried at the first base in addition to ``ENOUGH`` numbers.
-        config: The complete config.
-        batch: The batch.
+        config: The complete config after the change.
+        batch: Stream -> lengths on which both passes ran.
         parameters: Shapes of the real class's parameters, by name.
         passes: FLOPs of both passes of the real class; None if it did not run.
     """
@@ -64,24 +64,29 @@ class Row:
     passes: tuple[int, int] | None = None
 
     def tells(self, parameters: Mapping[str, Shape]) -> bool:
-        """Whether the variation has figures to record: it runs, or its parameters differ from the base's."""
+        """Whether the variation is worth recording: the class runs, or its parameters differ from the base's.
+
+        ``parameters`` are the shapes of the base's parameters, by name.
+        """
         return self.passes is not None or self.parameters != parameters
 
     def as_json(self) -> dict[str, Any]:
-        """The variation and its verdict, without the figures."""
+        """Convert the variation and its verdict to JSON data, without config, batch, shapes and FLOPs."""
         shown = {"base": self.base, "path": self.path, "changes": dict(self.changes), "verdict": self.verdict}
         return {**shown, **({"why": self.why} if self.why else {})}
 
 
 class Derivations:
-    """Cache of derivations of one spec; configs of the same structure share one."""
+    """Derives programs of one spec for configs; configs of the same structure share a program."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.programs: list[tuple[Program, Program]] = []  # with and without conditions on sizes
 
     def derived(self, config: Mapping[str, Any], unfit: bool = False) -> Derived:
-        """Derive a config, ignoring the census and, if ``unfit``, the conditions on sizes.
+        """Derive program and estimator for a config, without the checks by the census.
+
+        With ``unfit``, conditions on sizes are not checked either.
 
         Raises:
             SymflopsError: the spec refuses the config.
@@ -97,7 +102,7 @@ class Derivations:
 
 
 def fits(program: Program, config: Mapping[str, Any]) -> bool:
-    """Whether a config has the structure of a program."""
+    """Whether a config has the values of the sizes that a program fixes."""
     stored = stored_of(program)
     sizes = sizes_of(stored, config)
     return all(config_value(sizes[letter]) == value for letter, value in stored.fixed)
@@ -105,7 +110,10 @@ def fits(program: Program, config: Mapping[str, Any]) -> bool:
 
 @dataclass
 class Base:
-    """Exact case of the spec, built as a small model, whose fields are varied."""
+    """A case at which the spec is exact, built as a small real model; the fields of its config are varied.
+
+    ``seen`` is the real model, ``derived`` what the spec derives for it, ``number`` the position among the cases of the class.
+    """
 
     number: int
     case: LiveCase
@@ -114,7 +122,7 @@ class Base:
 
     @property
     def json(self) -> Mapping[str, Any]:
-        """Its complete config."""
+        """The complete config of the real model."""
         return self.seen.config
 
 
@@ -140,7 +148,7 @@ class Survey:
         self.fields += self.unlisted
 
     def _bases(self, cases: list[LiveCase]) -> Iterator[Base]:
-        """Yield the cases at which the spec is exact; small models run on the CPU, which is faster than meta."""
+        """Yield the cases at which the spec is exact, on the CPU if the model is small."""
         options = {name: value for case in cases for name, value in case.options.items()}
         for number, case in enumerate(replace(case, options=options | dict(case.options)) for case in cases):
             for one in self._placed(case):
@@ -160,13 +168,13 @@ class Survey:
         yield case
 
     def rows(self) -> Iterator[Row]:
-        """Every variation of every field, at every base."""
+        """Yield the verdict on every variation of every field of the config, at every base."""
         for item in self.fields:
             for base in self.bases:
                 yield from self.of_field(item, base)
 
     def of_field(self, item: ConfigField, base: Base) -> Iterator[Row]:
-        """Yield variations of one field at one base: at most ``ENOUGH`` buildable numbers, then edges."""
+        """Yield the verdict on each variation of one field at one base; boundary numbers come last."""
         part = item.path.rpartition(".")[0]
         if part and not isinstance(value_at(base.json, part), Mapping):
             return
@@ -221,17 +229,23 @@ class Survey:
         return replace(row, verdict=NONE if same else EXACT)
 
     def other_masks(self, case: LiveCase) -> str:
-        """Describe masks that differ from the spec's or between implementations; empty if none, or off CPU."""
+        """Describe how the class's masks differ from the spec's, or between its attention implementations.
+
+        The text is empty if they do not differ, and for a case that does not run on the CPU.
+        """
         masks = masks_of(self.model, case, self.estimated) if case.device == "cpu" else None
         return str(masks) if masks and (masks.modules or masks.unlike) else ""
 
     def estimated(self, config: Mapping[str, Any]) -> Estimated:
-        """Derive the program and the sizes of a config."""
+        """Derive (program, values of the sizes by letter) for a config."""
         found = self.derivations.derived(config)
         return found.program, found.estimator.sizes
 
     def refused(self, row: Row, base: Base, changes: Changes, seen: Observed, case: LiveCase, why: str) -> Row:
-        """Verdict on a refused config; ``unrun`` if only sizes conflict and the class does not run either."""
+        """Return ``row`` with the verdict on a config that the spec refuses for the reason ``why``.
+
+        The verdict is ``unrun`` if only a condition on sizes is violated and the class fails to run as well, else ``refused``.
+        """
         derived, unfit = base.derived, False  # of the base, for the arguments alone
         with suppress(SymflopsError):
             derived, unfit = self.derivations.derived(row.config, unfit=True), True
@@ -240,7 +254,7 @@ class Survey:
         return replace(row, verdict=verdict, why=why, batch=run.case.batch, passes=run.real)
 
     def run(self, base: Base, changes: Changes, seen: Observed, case: LiveCase, derived: Derived) -> Run:
-        """Run a real model on a fitting batch, and on a longer one if the first is not as derived.
+        """Run the real model ``seen`` on a fitting batch; if its FLOPs are not as derived, on a longer one.
 
         Texts shorter than a kernel, and images that are no multiple of a patch, say nothing about a field.
         """
@@ -258,7 +272,10 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """FLOPs of both passes on one batch: of the real model, derived for it, and derived for its base."""
+    """Pairs (forward FLOPs, backward FLOPs) on the batch of ``case``; None if the model did not run.
+
+    ``real`` is measured, ``derived`` is derived for the same config, ``before`` for the config of the base.
+    """
 
     case: LiveCase
     real: tuple[int, int] | None = None
@@ -267,7 +284,7 @@ class Run:
 
 
 def difference(seen: Observed, derived: Derived) -> str:
-    """Name the first parameters that differ between a real model and its derivation; empty if none."""
+    """Name up to three parameters whose shapes differ between real model and spec, as text; empty if none."""
     claimed = derived.parameters(seen.aliases)
     if claimed is None:
         return "parameters: one is claimed twice"
@@ -278,7 +295,10 @@ def difference(seen: Observed, derived: Derived) -> str:
 
 
 def widths(config: Mapping[str, Any], part: str) -> list[int]:
-    """Up to three larger numbers of a part of a config, commonest first, to try in null fields."""
+    """Up to three integers from 8 to 4095 in a config, commonest first, to try in fields that are null.
+
+    ``part`` is the path of a nested config from which they are taken; empty for the config itself.
+    """
     inner = value_at(config, part) if part else config
     numbers = [value for value in inner.values() if type(value) is int and 8 <= value < 4096]
     return sorted(dict.fromkeys(numbers), key=lambda value: (-numbers.count(value), value))[:3]

@@ -41,7 +41,7 @@ class Taken:
 
 
 def taken(model: Model, seed: int) -> dict[str, Taken]:
-    """Survey the classes of a spec, one per config class, and collect their variations by class.
+    """Take the census of the classes of a spec, one per config class: name of the class -> its census.
 
     Raises:
         SymflopsError: a library is missing, or a class does not exist.
@@ -58,13 +58,13 @@ def taken(model: Model, seed: int) -> dict[str, Taken]:
 
 
 def document_of(model: Model, found: Mapping[str, Taken]) -> dict[str, Any]:
-    """Build the content of a spec's census file."""
+    """Build the content of a spec's census file from the census of each class."""
     classes = {reference: summary(one.survey, one.rows) for reference, one in found.items()}
     return {"schema": SCHEMA, "spec": spec_digest(model.spec), "classes": classes}
 
 
 def of_each_config(references: Iterable[str], folder: Path) -> list[str]:
-    """The first class of each config class: classes that share one have the same fields."""
+    """List the first of the classes ``references`` for each config class: the others have the same fields."""
     first: dict[Any, str] = {}
     for reference in references:
         kind = class_of(reference, folder)
@@ -73,7 +73,7 @@ def of_each_config(references: Iterable[str], folder: Path) -> list[str]:
 
 
 def recorded(model: Model, found: Mapping[str, Taken], seed: int) -> dict[str, Any]:
-    """Record variations with the real class's figures, so that tests can compare without the library."""
+    """Convert variations and the real class's figures to JSON data, for tests without the library."""
     classes = {}
     for reference, one in found.items():
         bases = {base.number: saved(base.seen.config) for base in one.survey.bases}
@@ -85,12 +85,12 @@ def recorded(model: Model, found: Mapping[str, Taken], seed: int) -> dict[str, A
 
 
 def is_answerable(row: Row) -> bool:
-    """Whether a variation is refused, or has exact parameters but does not run and no sizes conflict."""
+    """Whether the spec refuses a variation, or all that is wrong with it is that the class does not run."""
     return row.verdict == REFUSED or (row.verdict == UNRUN and not row.why)
 
 
 def of_row(row: Row, base: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a variation to JSON: values set, changes of the complete config, real figures."""
+    """Convert a variation to JSON data; of its complete config, only what differs from ``base`` is kept."""
     config = saved(row.config)
     return {
         "base": row.base, "set": saved(row.changes), "effect": row.verdict != NONE, **({"edge": True} if row.edge else {}),
@@ -106,7 +106,7 @@ def saved(config: Mapping[str, Any]) -> Any:
 
 
 def shapes_digest(shapes: Iterable[Sequence[int]]) -> str:
-    """A digest of the shapes of parameters, in any order."""
+    """A hash of the shapes of parameters that does not depend on their order."""
     return digest(json.dumps(sorted(map(list, shapes))))[:16]
 
 

@@ -32,10 +32,10 @@ def variations(field: ConfigField, value: Any, words: Sequence[str], widths: Seq
 
     Args:
         field: The field.
-        value: Its value in the base config.
-        words: Words that the class's source accepts.
-        widths: Numbers of the base config, to try if the field is null.
-        random: Draws factors.
+        value: The present value of the field.
+        words: Strings to try, from the source of the class.
+        widths: Numbers to try if ``value`` is null.
+        random: The generator that picks the factors of larger numbers.
     """
     found: list[Any] = []
     if isinstance(value, bool):
@@ -56,7 +56,7 @@ def variations(field: ConfigField, value: Any, words: Sequence[str], widths: Seq
 
 
 def _scaled(value: int, random: Random) -> list[int]:
-    """Larger and smaller numbers than ``value``."""
+    """List numbers to try in place of the integer ``value``, larger and smaller ones."""
     if value in (0, -1):
         return [1, 2, 8]
     down = [value // divisor for divisor in (2, 3) if value > 1 and value % divisor == 0][:1] or [max(value - 1, 0)]
@@ -64,7 +64,7 @@ def _scaled(value: int, random: Random) -> list[int]:
 
 
 def edges(field: ConfigField, value: Any) -> list[Any]:
-    """Boundary numbers (0 to 3, next odd one), which expose truth tests, divisions and broadcasts."""
+    """Boundary numbers to try in place of ``value``: 0 to 3, and the next odd one; empty for other types."""
     anything = not field.admits("int", "float", "bool", "str", "list", "tuple", "dict")
     if isinstance(value, bool) or not (isinstance(value, int) or (value is None and (anything or field.admits("int")))):
         return []
@@ -73,9 +73,10 @@ def edges(field: ConfigField, value: Any) -> list[Any]:
 
 
 def alike(path: str, value: Any, config: Mapping[str, Any], times: Sequence[int] = (1,)) -> list[int]:
-    """Divisors of ``value`` among the numbers of its config part and their multiples by ``times``.
+    """List proper divisors of ``value``: numbers of the config, multiplied by each factor in ``times``.
 
-    If a class divides the two numbers, the quotient is then 1 or 2: an axis along which it may broadcast.
+    ``path`` is the field of ``value``; only numbers of the same (nested) config are used. With such a divisor in the field, the
+    quotient of two numbers may become 1, an axis along which a class may broadcast.
     """
     if not (_number(value) and value > 1):
         return []
@@ -87,7 +88,7 @@ def alike(path: str, value: Any, config: Mapping[str, Any], times: Sequence[int]
 
 
 def _lists(value: list[Any], words: Sequence[str], random: Random) -> Iterator[Any]:
-    """Lists with other items, one more, one less."""
+    """Yield lists to try in place of ``value``: with other items, one more, one less, or none."""
     if not value:
         yield from ([0], [1], [0, 1], [8])
         return
@@ -111,7 +112,7 @@ def _lists(value: list[Any], words: Sequence[str], random: Random) -> Iterator[A
 
 
 def _filled(field: ConfigField, words: Sequence[str], widths: Sequence[int]) -> Iterator[Any]:
-    """Values for a field that is null."""
+    """Yield values to try in a field that is null, by its annotation: flags, ``words``, ``widths``, lists."""
     anything = not field.admits("int", "float", "bool", "str", "list", "tuple", "dict")
     if field.admits("bool") or anything:
         yield from (True, False)
@@ -125,10 +126,17 @@ def _filled(field: ConfigField, words: Sequence[str], widths: Sequence[int]) -> 
 
 
 def partnered(path: str, value: Any, other: Any, config: Mapping[str, Any], fields: Sequence[ConfigField]) -> Iterator[Changes]:
-    """Yield joint changes of a number or list that cannot change alone and of a related field.
+    """Yield joint changes (path -> new value) of related fields, for a change that is refused alone.
 
-    Related numbers change by the same factor: equal ones first, then divisors and multiples. All lists of equal length
-    change together.
+    Numbers beside the field change by the same factor, one at a time: equal ones first, then divisors and multiples. Lists
+    change together with all lists of equal length.
+
+    Args:
+        path: The field.
+        value: Its present value.
+        other: Its new value.
+        config: The complete config.
+        fields: All fields of the config.
     """
     same = [item for item in fields if item.path != path and item.path.rpartition(".")[0] == path.rpartition(".")[0]]
     if isinstance(value, list) and isinstance(other, list) and value and len(other) != len(value):
@@ -153,10 +161,10 @@ def _number(value: Any) -> bool:
 
 
 class Words:
-    """Collects the words that the source of a class compares its fields with.
+    """Strings that config fields are compared with in the source of a class.
 
     Attributes:
-        modules: The modules that hold the source: that of the class and of its bases, and what these import of its library.
+        modules: The modules searched: those of the class and its bases, and modules of the same library that they import.
     """
 
     def __init__(self, kind: Any) -> None:
@@ -167,7 +175,7 @@ class Words:
                 self.known[name][word] = None
 
     def of(self, field: ConfigField) -> list[str]:
-        """Words for a field: from its annotation, from comparisons under its name, or names of activations."""
+        """List strings to try in a field: from its annotation, comparisons in source, tables of activations."""
         found = dict.fromkeys(field.literals)
         names = {field.name, field.name.removesuffix("s"), field.name.removesuffix("_type"), f"{field.name}_type"}
         for name in sorted(names):
@@ -194,7 +202,7 @@ def _modules(kind: Any) -> Iterator[ModuleType]:
 
 @cache
 def _imported(name: str) -> tuple[str, ...]:
-    """The modules that the members of a module come from."""
+    """Names of the modules that define the members of the module ``name``."""
     module = sys.modules.get(name)
     members = vars(module).values() if module else ()
     return tuple(dict.fromkeys(getattr(member, "__module__", None) or "" for member in members if callable(member)))
@@ -202,7 +210,7 @@ def _imported(name: str) -> tuple[str, ...]:
 
 @cache
 def words_in(module: ModuleType) -> tuple[tuple[str, str], ...]:
-    """Pairs (name, word): a module's source compares the name with the word, or looks it up in a table."""
+    """Pairs (variable, string) that a source compares, directly or as an index and a key of a dict."""
     return tuple(pair for node in ast.walk(_tree(module)) for pair in _words_of(node, vars(module)))
 
 
@@ -215,9 +223,9 @@ def _tree(module: ModuleType) -> ast.AST:
 
 
 def unlisted(kind: Any) -> Iterator[ConfigField]:
-    """Yield fields that a class's source reads by ``getattr`` or ``hasattr`` and its config lacks.
+    """Yield fields that a class's source reads by ``getattr`` or ``hasattr`` and a default config lacks.
 
-    A class without a config class yields nothing: its constructor drops arguments that it does not name.
+    Nothing is yielded for a class without a config class: its constructor drops arguments that it does not name.
     """
     if not hasattr(getattr(kind, "config_class", None), "to_dict"):
         return
@@ -233,7 +241,7 @@ def unlisted(kind: Any) -> Iterator[ConfigField]:
 
 
 def _made(config: Any) -> Any:
-    """Build a default config; return the class itself if that fails."""
+    """Build ``config``, a config class, with its defaults; return the class itself if that fails."""
     try:
         return config()
     except Exception:  # a class may fail in any way on what it does not accept
@@ -242,7 +250,7 @@ def _made(config: Any) -> Any:
 
 @cache
 def asked_in(module: ModuleType) -> tuple[str, ...]:
-    """Names that a module's source passes to ``getattr`` or ``hasattr`` of a variable ``...config``."""
+    """Names that a module's source passes to ``getattr`` or ``hasattr`` of a variable named ``...config``."""
     return tuple(name for node in ast.walk(_tree(module)) for name in _asked_of(node))
 
 
@@ -270,7 +278,7 @@ def _words_of(node: ast.AST, names: Mapping[str, Any]) -> Iterator[tuple[str, st
 
 
 def _name(node: ast.AST) -> str:
-    """The last word of a name: ``config.norm_type`` is ``norm_type``."""
+    """The last part of a dotted name in source code: ``norm_type`` for ``config.norm_type``."""
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
