@@ -99,8 +99,9 @@ class Cutting(Protocol):
 class Decider:
     """Decides conditions on the index of one repeat, for the iterations of one segment.
 
-    Then it replaces ``index`` by ``position``, an expression of the index of the loop that the segment becomes. ``selected``
-    maps conditions that divide the segment into classes to their truth in the current class.
+    The segment becomes a loop with an index of its own. In expressions whose conditions are decided, the repeat's index
+    ``index`` is replaced by ``position``, the same index in terms of that of the loop. ``selected`` maps conditions that
+    divide the segment into classes to their truth in the current class.
     """
 
     def __init__(
@@ -208,7 +209,11 @@ class Decider:
         return _negated(self._past(point + 1)) if reached is True else reached
 
     def _past(self, point: Expr) -> Decision:
-        """Whether the segment's indices are at least ``point``, or the cut that makes them all so or none."""
+        """Compare the indices of the segment's iterations with ``point``.
+
+        True if all of them are at least ``point``, False if all are less. Otherwise, or if that is unknown, the cut before
+        ``point``, which divides the segment into one part of each kind.
+        """
         if point in self.segment.passed:
             return self.segment.passed[point]
         if (self.repeat.start - point).is_nonnegative:

@@ -107,9 +107,15 @@ class Frame:
         return self.inside(regions=(*self.regions, role)) if ROLES[role].group == "region" else self.inside(role=role)
 
     def calling(self, template: Template, path: Path, again: int) -> Frame:
-        """The scope of an entry whose module is at ``path``, which ``template`` gives.
+        """The scope of the inside of an entry that calls a module: this scope, if it is the entry's own.
 
-        ``again`` numbers the call if it reuses a module of another entry; it is 0 if the module is the entry's own.
+        For a module of another entry, the result is a copy of the scope with the call in ``turns``, and also in ``visits``
+        if the path is from the model's root.
+
+        Args:
+            template: The path of the module as the spec writes it.
+            path: The path of the module.
+            again: The number of the call; 0 if the module is the entry's own.
         """
         if not again:
             return self

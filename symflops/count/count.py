@@ -142,7 +142,12 @@ class _Counter:
         return size
 
     def extent(self, extent: Extent, rule: Rule) -> Extent:
-        """Replace the rows or pairs by those that count: all, those a mask keeps, or as the convention says."""
+        """Replace the number of runs of a contraction by the number that the convention counts.
+
+        That is the number of all rows or pairs, or of those that the mask leaves, as ``rule`` or else the convention says.
+        For attention, if ``rule`` says it or the convention has own rules by mask, pairs are counted anew for each mask,
+        except when decoding.
+        """
         default = rule.pairs or self.convention.pairs
         value = extent.useful if default == "useful" else extent.executed
         pairs, words = extent.pairs, {} if rule.pairs else dict(self.convention.masks)

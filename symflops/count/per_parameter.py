@@ -39,8 +39,9 @@ class ParameterWork(NamedTuple):
 
 
 def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWork]:
-    """Yield each parameter as work.
+    """Yield each parameter as work: a contraction with one multiply-add per element and token.
 
+    Each item also has the role and the regions of the first operator that reads the parameter, and whether it is trained.
     ``experts`` says which experts count per token: ``all``, those it is ``routed`` to, or those ``executed`` for it.
     """
     graph = derivation.graph

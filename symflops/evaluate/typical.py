@@ -182,7 +182,11 @@ def lengths_taken(program: Stored, sizes: Mapping[str, Any]) -> dict[str, int]:
 
 
 def rests_of(program: Stored, sizes: Mapping[str, Any]) -> Rests:
-    """List the lengths inside the model: pairs of the letters that each reads and a function of lengths."""
+    """List a pair (letters, function) for each length inside the model that is computed from others.
+
+    The letters are the sizes and axes that its formula reads. The function computes it from the lengths of an item, by
+    axis, with the given ``sizes``.
+    """
 
     def rest(position: int) -> Callable[[Mapping[str, int]], Any]:
         return lambda lengths: program.formulas.settled(position, {**sizes, **lengths})

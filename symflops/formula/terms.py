@@ -99,9 +99,10 @@ PLAIN = frozenset({str, int, bool, float, Fraction, type(None)})
 
 
 class Rewriting:
-    """Replaces formulas in nested dataclasses and tuples by ``change(formula)``, or, if None, their parts.
+    """Replaces the formulas in nested dataclasses and tuples.
 
-    A value without changed formulas stays the same object, and a shared object is rewritten once.
+    ``change(formula)`` returns the formula to put in place of another, or None to keep that one and rewrite the formulas
+    within it. A value without changed formulas stays the same object, and a shared object is rewritten once.
     """
 
     def __init__(self, change: Callable[[Formula], Formula | None]) -> None:

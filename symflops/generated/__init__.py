@@ -40,7 +40,7 @@ class _Publishing:
         return found
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """The default module."""
+        """Return None, so that Python creates the module itself."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the formulas, and put the published names around them."""

@@ -90,7 +90,10 @@ def _in_columns(rows: Sequence[Mapping[str, Any]], words: dict[str, int]) -> dic
 
 
 def _out_of_columns(table: Mapping[str, Any], words: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield the dicts of a table of :func:`_in_columns`; ``words`` are the texts by position."""
+    """Yield the dicts of a table of :func:`_in_columns`, field name -> value.
+
+    A cell of the table has the value, or, if the field is one of ``WORDS``, the position of the value in ``words``.
+    """
     for place, *values in table["rows"]:
         pairs = zip(table["columns"][place], values, strict=True)
         yield {name: words[value] if name in WORDS else value for name, value in pairs}

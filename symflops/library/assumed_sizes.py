@@ -23,7 +23,12 @@ def forms_of(program: Program, case: Case) -> dict[str, dict[str, str]]:
 
 
 def symbols_of(program: Program, case: Case) -> tuple[list[dict[str, str]], list[str]]:
-    """Return a dict per letter of the closed forms, and ``name = value`` of the other fixed sizes."""
+    """Return the letters of the closed forms of ``case``, each as a dict, and the other fixed sizes.
+
+    The dict of a config field has ``letter``, ``field`` (its name), ``doc`` and, if its value is fixed, ``value``; that of
+    a derived size has ``letter`` and ``formula``. A fixed size that the closed forms do not contain is a text: name, ``=``,
+    value.
+    """
     formulas = [formula for name in PASSES for _, formula in getattr(case, name)] + [one.formula for one in program.definitions]
     used = {name for formula in formulas for name in symbols(formula)}
     rows, rest, fixed = [], [], dict(program.fixed)

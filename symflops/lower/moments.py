@@ -127,7 +127,11 @@ class Moments:
         return sorted(found, key=self.order)
 
     def order(self, key: Key) -> tuple[int, int, list[str], str]:
-        """The sort key of a moment: index set, number of factors, and their letters."""
+        """The sort key of a moment: (position of its index set, number of factors, letters, side).
+
+        The position is that in the graph, and after all others for an unknown set; the letters are those of the factors;
+        the side is ``padded`` for padded lengths, else empty.
+        """
         items, monomial, side = key
         names = [text_of(atom) for atom, exponent in sorted_atoms(monomial) for _ in range(exponent)]
         degree = sum(exponent for _, exponent in monomial)

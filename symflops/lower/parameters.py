@@ -72,7 +72,10 @@ class Parameters:
         return self.formulas.simplified(Polynomial.total(elements))
 
     def measure(self, entry: ParameterCount) -> Measure:
-        """The formulas of a parameter, cached for all with the same :func:`identity`."""
+        """The formulas of a parameter's shape, numbers of copies and elements, and condition.
+
+        They are cached for all parameters with the same :func:`identity`.
+        """
         key = identity(entry)
         if key not in self.known:
             parameter, exists, of = entry.parameter, entry.exists.expr, self.formulas.of

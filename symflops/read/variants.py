@@ -30,7 +30,11 @@ COUNTED = ("number", "entries", "position", "rational")
 
 
 def read_variants(node: Node | None, sizes: Sequence[SizeSpec], shapes: Shapes) -> tuple[VariantSpec, ...]:
-    """Read the variants of a spec with ``sizes``."""
+    """Read the field ``variants`` of a spec, whose sizes are ``sizes``; mistakes are reported.
+
+    ``node`` is the field's value, None if the spec does not have it; then the result is empty. ``shapes`` checks the forms
+    of YAML nodes and collects the mistakes.
+    """
     found = []
     for key, value in shapes.mapping(node, "'variants'"):
         if not VARIANT.match(key.text) or key.text in (DEFAULT, DERIVED):

@@ -198,7 +198,12 @@ class Probe:
         return found
 
     def needed(self, place: str) -> dict[str, Any]:
-        """Map fields from which the class computes other lists than the spec to [default, keys of the lists]."""
+        """Map each field from which the class computes lists to [its default, the keys of these lists].
+
+        The lists are fields of the spec in the config at ``place`` that the first case omits: if the field changes, the
+        class fills them otherwise. Only fields are included for which the spec, with the list omitted, then has other costs
+        than with the class's list.
+        """
         base = self.bases[1] if len(self.bases) > 1 else {}
         plain = self.read(base) or {}
         lists = [key for size in self.sizes if size.kind == "list" for key in size.keys]

@@ -107,7 +107,16 @@ def schema_line(folder: Path) -> str:
 
 
 def spec_text(name: str, source: SpecFile, like: str | None, path: Path, where: str, features: Sequence[str] = ()) -> str:
-    """Render the YAML of the new spec: ``source`` renamed, with ``features`` and comments."""
+    """Render the YAML of the new spec ``name``, with comments.
+
+    Args:
+        name: The name of the new spec.
+        source: The spec that it is a copy of.
+        like: The name of this spec as given; None if it is the skeleton, whose title and fields are kept.
+        path: The file that is to be written; the comments at the top name it.
+        where: The relative path of the JSON Schema, for the first line.
+        features: The features to add to the copy.
+    """
     yaml = YAML(typ="rt")
     yaml.preserve_quotes, yaml.width = True, 10_000
     yaml.indent(mapping=2, sequence=4, offset=2)

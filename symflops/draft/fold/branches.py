@@ -102,7 +102,7 @@ class Merger:
         return Merged(body, [(one.init, one.value) for one in variables], aliases, others, renamed, self.free)
 
     def handed_on(self) -> bool:
-        """Whether the values of each item but the last are read by the item itself and the next one alone."""
+        """Whether values of each item but the last are read by this item and the next one alone."""
         return all(
             self.outside.get(step.id, set()) <= {item, item + 1}
             for item, steps in enumerate(self.layout.bodies[:-1])

@@ -65,11 +65,17 @@ class Folder:
         return ref
 
     def links(self, carried: Sequence[tuple[Ref, int]]) -> tuple[tuple[Ref, int], ...]:
-        """Loop-carried values (initial, next), with steps of folded items replaced by those of loop bodies."""
+        """Loop-carried values, with references to folded items replaced by references to loop bodies.
+
+        Each is a pair: the initial value, and the id of the step that computes the value for the next item.
+        """
         return tuple((self.alias(init), self.alias(Ref("step", last)).id) for init, last in carried)
 
     def add_aliases(self, first: Sequence[Step], last: Sequence[Step]) -> None:
-        """Store that references to steps of a loop's last item mean those of its first item, the loop's body."""
+        """Add pairs to ``aliases``: id of a step of a loop's last item -> id of the same step of the first.
+
+        ``first`` and ``last`` are the steps of these items. The first item becomes the loop's body.
+        """
         self.aliases |= {b.id: a.id for a, b in zip(first, last, strict=True) if a.id != b.id}
 
     def fold(self, steps: list[Step], inside: str) -> list[Any]:
@@ -119,9 +125,10 @@ class Folder:
         return replace(entry, operands=tuple(self.alias(ref) for ref in entry.operands))
 
     def runs(self, steps: list[Step], prefix: str, items: list[Item]) -> Iterator[Any]:
-        """Fold consecutive equal items into loops, or all remaining items of a few kinds into one loop.
+        """Fold the items of the module list at path ``prefix``; yields loops, and steps of unfolded items.
 
-        ``items`` are those of the module list at path ``prefix``.
+        If ``items`` are of a few kinds, they become one loop with branches. Otherwise each run of consecutive equal items
+        becomes a loop.
         """
         bodies = [steps[item.first : item.end] for item in items]
         names = [f"{prefix}.{item.index}" for item in items]

@@ -78,7 +78,12 @@ class Layout:
     origin: dict[Place, Step] = field(default_factory=dict)
 
     def sort(self) -> bool:
-        """Find each column's cases and each step's place; returns False if a column has no valid cases."""
+        """Compute each column's cases and each step's place, stored in the fields; returns False if it cannot.
+
+        The cases of a column are the different runs of steps that items have there. It cannot if a column has over four, or
+        two that differ only in sizes. A place is (column, case, position in the case), with case -1 if all items have the
+        same steps.
+        """
         for number, column in enumerate(self.columns):
             if column.common:
                 self.chosen[number] = [-1] * len(self.bodies)
@@ -91,9 +96,10 @@ class Layout:
         return True
 
     def find_cases(self, number: int, column: Column) -> bool:
-        """Find the cases of column ``number``; returns False if they are unsuitable.
+        """Find the cases of a column and the case of each item; returns False if there can be no branch.
 
-        They are if there are over four, or if two differ only in sizes.
+        ``number`` is the column's index in ``columns``. There can be none if there are over four cases, or if two differ
+        only in sizes.
         """
         parts = [tuple(kind[a:b]) for kind, (a, b) in zip(self.kinds, column.spans, strict=True)]
         cases = sorted(set(parts), key=lambda case: repr([key[:2] for key in case]))
@@ -103,7 +109,10 @@ class Layout:
         return len(cases) <= MOST_CASES and all(plain.count(one) == 1 for one in plain)
 
     def put(self, step: Step, where: Place, item: int) -> None:
-        """Store the place ``where`` of a step of an item."""
+        """Store ``where`` (column, case, position) as the place of a step of item number ``item``.
+
+        The first step at a place becomes the one in the loop body.
+        """
         self.place[step.id], self.owner[step.id] = where, item
         if where not in self.origin:
             # values of the last item have other ids after the loop than inside
@@ -147,7 +156,11 @@ def key_of(step: Step, item: str) -> Key:
 
 
 def placed(name: str, item: str) -> str:
-    """Path relative to the path of an item; in a path outside the item, the item's index becomes a star."""
+    """Path ``name`` relative to the path ``item`` if it is there or below, else from the root.
+
+    From the root, it begins with ``/``, and words that equal the item's index become stars: for the item ``layers.3``,
+    ``norms.3`` is written ``/norms.*``.
+    """
     if name == item or name.startswith(f"{item}."):
         return name[len(item) + 1 :]
     index = item.rpartition(".")[2]
@@ -155,7 +168,7 @@ def placed(name: str, item: str) -> str:
 
 
 def child(key: Key, depth: int) -> str:
-    """Name of the module that runs a step, at this depth below the item; empty if the step is not so deep."""
+    """Word number ``depth`` of the path, relative to the item, of a step's module; empty if it is shorter."""
     words = key[0].split(".")
     return words[depth] if depth < len(words) else ""
 
@@ -225,7 +238,7 @@ def runs_of(kind: Sequence[Key], depth: int) -> list[tuple[int, int]]:
 
 
 def longest(a: list[Any], b: list[Any]) -> list[Any]:
-    """Common subsequence of two lists of sequences with the largest total length of its sequences."""
+    """Longest common subsequence of two lists of sequences, by the total length of its items."""
     table: list[list[int]] = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in reversed(range(len(a))):
         for j in reversed(range(len(b))):

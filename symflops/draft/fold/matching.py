@@ -64,7 +64,8 @@ def next_list(steps: Sequence[Step], place: int, inside: str) -> tuple[str, list
 def items_of(steps: Sequence[Step], place: int, prefix: str) -> list[Item]:
     """Items with consecutive indices of the list at path ``prefix``, among the steps from ``place`` on.
 
-    Each item has the steps up to the start of the next.
+    An item has the steps up to the start of the next, also those outside of the list. The last item has as many as the one
+    before if they are of the same kinds, else those of its own modules.
     """
     visits = visits_of(steps, place, prefix)
     if len(visits) < 2:
@@ -80,7 +81,10 @@ def items_of(steps: Sequence[Step], place: int, prefix: str) -> list[Item]:
 
 
 def visits_of(steps: Sequence[Step], place: int, prefix: str) -> list[Item]:
-    """Items of the list at path ``prefix``, from ``place`` on, while indices increase by one."""
+    """Items of the list at path ``prefix`` that steps run from position ``place`` on, in order.
+
+    They end where the next index is not one higher. The range of an item is from its first step to its last.
+    """
     pattern = re.compile(re.escape(prefix) + r"\.(\d+)(?:\.|$)")
     found: list[Item] = []
     for position in range(place, len(steps)):
@@ -98,7 +102,10 @@ def visits_of(steps: Sequence[Step], place: int, prefix: str) -> list[Item]:
 
 
 def relative(name: str, item: str) -> tuple[str, str]:
-    """``("in", rest)`` for a path below an item, else ``("at", name)``."""
+    """Split a path or parameter name by whether it is within the item with path ``item``.
+
+    If it is that path or below, the pair is ``in`` and what follows the path, with its dot; else ``at`` and the whole name.
+    """
     if item and (name == item or name.startswith(f"{item}.")):
         return ("in", name[len(item) :])
     return ("at", name)
@@ -246,9 +253,10 @@ def run_of(bodies: Sequence[list[Step]], names: Sequence[str], place: int, outsi
 
 
 def repeated_modules(steps: Sequence[Step], place: int, end: int) -> list[Item] | None:
-    """First steps from ``place`` to ``end`` that repeat at once with the same parameters; None if none do.
+    """First steps that run again at once, by the same modules with the same parameters.
 
-    Returns an item for each repetition.
+    Only steps from position ``place`` to ``end`` count as the first. The result has an item for each time that they run,
+    numbered from 0; None if no steps repeat.
     """
     seen: dict[Any, int] = {}
     for position in range(place, min(end, len(steps))):

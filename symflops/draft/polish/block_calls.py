@@ -38,7 +38,11 @@ def replaced(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) ->
 
 
 def plainness(found: tuple[tuple[int, str, dict[str, Any]], Pattern]) -> tuple[int, ...]:
-    """Sort key of a block's match: most entries replaced, then fewest fields, inputs, computed defaults."""
+    """Sort key of a block's match, best first: most entries replaced, then the fewest others.
+
+    These are the fields of the call, the inputs of the block, and the parameters whose default is an expression. ``found``
+    has the match ((number of entries, path, fields of the call), pattern).
+    """
     (count, _, call), pattern = found
     made_of_others = sum(default not in (None, "true", "false") for default in pattern.parameters.values())
     return -count, len(call), len(pattern.inputs), made_of_others
@@ -107,9 +111,10 @@ class Match:
         return bool(self.prefix)
 
     def comparable(self, step: Step, entry: Step) -> bool:
-        """Whether an entry has the operator and the path of a block's step.
+        """Whether an entry has the same operator as a block's step, and a path that fits the step's.
 
-        The path must begin with ``prefix``, or with anything while that is not known.
+        It fits if it is the step's path after ``prefix``, or after anything while that is not known. If one of the two has
+        no path, the entry must have none, or just the prefix.
         """
         if kind(step) != kind(entry):
             return False
@@ -167,7 +172,11 @@ class Match:
         return True
 
     def moves_out(self, after: dict[str, Value], results: list[Value]) -> bool:
-        """Whether an entry's gate and sum may move to the call: only if its result is the block's only output."""
+        """Whether an entry's gate and sum may move to the call; if so, they are stored in the match.
+
+        They may if the entry's ``results`` are the only outputs of the block, and nothing in the block reads them.
+        ``after`` maps ``gate`` and ``add_to`` to the values.
+        """
         read = {value for step in self.pattern.steps for values in step.reads.values() for value in values}
         if self.after or tuple(results) != self.pattern.outputs or results[0] in read:
             return False
@@ -188,7 +197,11 @@ class Match:
         return all(sum_of(theirs, known) == sum_of(mine) for theirs, mine in self.equations)
 
     def find_counts(self) -> None:
-        """Find parameters of the block that are integer factors of an expression, from ``equations``."""
+        """Find parameters of the block that are integer factors of an expression, and add them to ``texts``.
+
+        If an expression of the block is proportional to a parameter that is not known, the pair of expressions in
+        ``equations`` gives its value.
+        """
         for theirs, mine in self.equations:
             for name in self.pattern.parameters:
                 factor = sum_of(theirs, {**self.texts, name: "1"})
@@ -197,7 +210,7 @@ class Match:
                     self.texts |= {name: str(times)} if times else {}
 
     def call(self, outputs: Sequence[Value]) -> dict[str, Any]:
-        """Fields of the block call, without parameters that equal their defaults."""
+        """Fields of the block call, without parameters at their defaults; ``outputs`` are its results."""
         inputs = [self.values[name, 0][0] for name in self.pattern.inputs]
         call: dict[str, Any] = {"block": self.pattern.name, "from": inputs if len(inputs) > 1 else inputs[0]}
         for name, default in self.pattern.parameters.items():

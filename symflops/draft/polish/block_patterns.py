@@ -109,7 +109,10 @@ def step_of(path: str, fields: Mapping[str, Any], versions: dict[str, int]) -> S
 
 
 def versioned(fields: Mapping[str, tuple[str, ...]], versions: Mapping[str, int]) -> dict[str, tuple[Value, ...]]:
-    """Field -> its names, each with its version, the number of times it was bound so far."""
+    """Field -> its names as pairs (name, version).
+
+    The version is the number of times that the name was bound so far, from ``versions``; ``fields`` maps fields to names.
+    """
     return {word: tuple((name, versions.get(name, 0)) for name in names) for word, names in fields.items()}
 
 
@@ -158,13 +161,19 @@ def without_function(path: str, fields: Mapping[str, Any]) -> tuple[str, Mapping
 
 
 def settings_of(default: str | None, tested: set[str]) -> list[str]:
-    """Settings of a switch, default first: truth values, or the words it is compared with."""
+    """Settings of a switch, default first: ``true`` and ``false``, or the words it is compared with.
+
+    ``tested`` has the texts of the values for which conditions test it; words are in quotes.
+    """
     words = {default} if default and default.startswith("'") else set()
     return sorted((tested - {*BOOLEANS} if words else tested) | words, key=lambda one: (one != default, one == "false", one))
 
 
 def conditions(entries: Sequence[Any]) -> dict[str, set[str]]:
-    """Name in a ``when`` field or conditional expression -> truth values or words that it is tested for."""
+    """Name in a ``when`` field or conditional expression -> texts of the values for which it is tested.
+
+    These are ``true`` and ``false``, or words in quotes. ``entries`` are searched with their bodies.
+    """
     found: dict[str, set[str]] = {}
     for _, fields in entries:
         trees = [(word, parsed(text_of(value))) for word, value in fields.items() if word != "graph"]
@@ -177,7 +186,11 @@ def conditions(entries: Sequence[Any]) -> dict[str, set[str]]:
 
 
 def tested(test: ast.expr) -> dict[str, set[str]]:
-    """Name in a condition -> truth values, or the words that the condition compares it with."""
+    """Name in a condition -> the texts of the values for which the condition tests it.
+
+    These are ``true`` and ``false`` for a name that is a condition itself, and for a name that is compared with words,
+    these words in quotes. Empty for a condition of another form.
+    """
     match test:
         case ast.Name(id=name):
             return {name: set(BOOLEANS)}
@@ -225,7 +238,10 @@ def entries_under(entries: Sequence[Any], values: Mapping[str, str], prefix: str
 
 
 def with_settings(word: str, value: Any, values: Mapping[str, str]) -> Any:
-    """Field with switches replaced by their values; a list of names is returned unchanged."""
+    """Value of field ``word`` as text in which switches are replaced by their settings.
+
+    ``values`` maps switches to these. A list of names of values is returned unchanged.
+    """
     if isinstance(value, list) and word not in (*REFERENCES, "to"):
         value = text_of(value)
     return resolved(value, values) if isinstance(value, str) else value
@@ -280,7 +296,10 @@ class Resolve(Substitution):
 
 
 def shortened(steps: Sequence[Step], outputs: tuple[Value, ...]) -> tuple[tuple[Value, ...], tuple[Step, ...]]:
-    """(Outputs, steps) of a block without its activations; what read an activation reads its operand."""
+    """(Outputs, steps) of a block without its activations; what read an activation reads its operand.
+
+    An activation is a ``mul`` of one operand into one result with the same width and no further fields.
+    """
     same: dict[Value, Value] = {}
     widths: dict[Value, str] = {}
     kept = []

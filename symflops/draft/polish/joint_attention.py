@@ -71,7 +71,7 @@ def by_stream(parts: Sequence[list[str]], views: Iterable[str], values: Mapping[
 
 
 def streams_of(names: Iterable[str], values: Mapping[str, Val]) -> list[Any]:
-    """Identity of the stream of each value, as (rows, tag); None for an unknown value."""
+    """For each name, (rows, tag), which identify the value's stream; None if ``values`` does not have it."""
     return [(values[name].rows, values[name].tag) if name in values else None for name in names]
 
 

@@ -85,7 +85,10 @@ def merged(branches: Sequence[Branch]) -> Document:
 
 
 def guards_of(branches: Sequence[Branch], documents: Sequence[Document]) -> Guards:
-    """Config fields that tell the variants apart: fields that a user gave, and that are not sizes."""
+    """Find the config fields by whose values conditions tell the variants apart.
+
+    These are fields that a user gave for some variant (``branches``) and that are no size of a draft (``documents``).
+    """
     tables = [(*one.sizes, *one.derived, *one.lengths, *one.inputs, *one.streams) for one in documents]
     taken = {name for names in (*tables, *(made(one.entries) for one in documents)) for name in names}
     moving = {str(fields["key"]) for one in documents for fields in one.sizes.values()}
@@ -102,7 +105,10 @@ def leaves(config: Mapping[str, Any], prefix: str = "") -> list[str]:
 
 
 def inputs_of(documents: Sequence[Document], guards: Guards) -> dict[str, Any]:
-    """Input name -> fields, for the inputs of all variants; one that only some have gets a condition."""
+    """Input name -> fields of its declaration, for the inputs of all variants.
+
+    An input that only some variants have gets a condition, ``when``, on the config fields of ``guards``.
+    """
     found: dict[str, Any] = {}
     for name, fields in union([one.inputs for one in documents]).items():
         condition = guards.of(frozenset(number for number, one in enumerate(documents) if name in one.inputs))

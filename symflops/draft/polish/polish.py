@@ -65,7 +65,10 @@ def without_copy(entries: list[Any], kept: set[str]) -> bool:
 
 
 def is_plain(fields: dict[str, Any], op: str, into: str) -> bool:
-    """Whether an entry has operator ``op``, the fields ``from`` and ``into``, and no others."""
+    """Whether an entry has the operator ``op`` and, besides, the fields ``from`` and ``into`` alone.
+
+    ``into`` is the name of the field with the result: ``to`` or ``add_to``.
+    """
     return fields.get("op") == op and set(fields) == {"op", "from", into}
 
 
@@ -161,7 +164,7 @@ def inlined(entries: list[Any]) -> list[Any]:
 
 
 def single(key: str, fields: dict[str, Any]) -> Any:
-    """Unwrap a conditional group of one entry: the entry with the group's condition."""
+    """Path and fields of an entry; a conditional group of one entry becomes this entry with its condition."""
     if key != "_" or set(fields) != {"when", "graph"} or len(fields["graph"]) != 1:
         return key, fields
     ((inner_key, inner),) = fields["graph"]

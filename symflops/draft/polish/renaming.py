@@ -44,7 +44,10 @@ def renamed(known: Sequence[Document], other: Document) -> Document:
 
 
 def letters_of(known: Sequence[Document], other: Document) -> dict[str, str]:
-    """Letter in ``other`` -> new letter: that of the same size or length in ``known``, or a free one."""
+    """Letter in ``other`` -> the letter to use in its place.
+
+    It is that of the same size, length or derived size in ``known``, or else one that is not used there.
+    """
     letters: dict[str, str] = {}
     taken = {name for one in known for name in (*one.sizes, *one.lengths, *one.derived)}
     for number, table in enumerate(meanings(other)):
@@ -57,7 +60,11 @@ def letters_of(known: Sequence[Document], other: Document) -> dict[str, str]:
 
 
 def meanings(one: Document) -> tuple[Mapping[str, str], ...]:
-    """Meanings of a document's letters: tables letter -> config key, -> input dimension, -> expression."""
+    """Meanings of a document's letters, as three tables.
+
+    They map the letter of a size to its config key, that of a length to its input dimension, and that of a derived size to
+    its expression.
+    """
     return {name: str(fields["key"]) for name, fields in one.sizes.items()}, one.lengths, one.derived
 
 

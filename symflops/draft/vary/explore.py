@@ -137,7 +137,12 @@ class Explorer:
                     break
 
     def tie(self, coupled: Mapping[Slot, Outcome]) -> None:
-        """Vary each slot that cannot be varied alone together with one other slot, then with several."""
+        """Try the slots that cannot be varied alone with others, and add each to ``moves`` by the result.
+
+        It tries one other slot, then several, and adds the variable that works first to ``variables``. A slot for which
+        none works becomes a variable of its own if it can only shrink, else inert or stuck. ``coupled`` maps these slots to
+        the outcome of varying them alone.
+        """
         done: set[Slot] = set()
         covered: set[Slot] = set()
         for slot in sorted(coupled, key=lambda one: one.of_run):  # runs last: image tokens depend on image sides
@@ -189,7 +194,11 @@ class Explorer:
 
 
 def option_values(option: Variable) -> list[int]:
-    """Values of a lead at which to try whether the slots of ``option`` can be varied together."""
+    """Values to try for the lead of ``option``, the slot that determines the variable's other slots.
+
+    They are the double, and half and a third if these are integers, if other slots are proportional to a power of the lead;
+    else the two likeliest.
+    """
     lead = option.lead.value
     if option.along:
         return [lead * 2, *(lead // part for part in (2, 3) if lead % part == 0 and lead > part)]
@@ -197,6 +206,10 @@ def option_values(option: Variable) -> list[int]:
 
 
 def movable_slots(found: Variable) -> list[Slot]:
-    """Slots of a variable that need no more attempts: all but image sides that its patch size divides."""
+    """Slots of the variable ``found`` that need no more attempts.
+
+    If the lead is a config number, these are the config numbers and the dimensions of the same value. Others, such as image
+    sides, may have a variable of their own. If the lead is a dimension, these are all slots.
+    """
     lead = found.lead
     return [slot for slot in found.slots if not lead.of_config or slot.of_config or slot.value == lead.value]

@@ -15,7 +15,10 @@ RUN, COLUMN, ROWS = "run", "column", "rows"
 
 
 def described(inputs: Mapping[str, Any]) -> dict[str, list[list[int]]]:
-    """Argument name -> rows, for the arguments given by value that consist of equal rows of integers."""
+    """Argument name -> rows, for the arguments given by value that consist of equal rows of integers.
+
+    An argument is given by value if its entry of ``inputs`` has ``value``, a list of rows, not just a shape.
+    """
     values = {name: value["value"] for name, value in inputs.items() if isinstance(value, Mapping) and "value" in value}
     return {name: [list(row) for row in rows] for name, rows in values.items() if are_equal_rows(rows)}
 
@@ -37,7 +40,9 @@ def are_equal_rows(value: Any) -> bool:
 def numbers_in(inputs: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], int]]:
     """Pairs (key, number) of the numbers that can be varied in arguments given by value.
 
-    These are the number of rows, and each item of a short row or the length of each run of equal items in a long one.
+    These are the number of rows, and each item of a short row or the length of each run of equal items in a long one. A key
+    is (argument name, kind of number, position): ``rows`` with 0, ``column`` with the item's number from 1, or ``run`` with
+    the index of the run's first item.
     """
     seen: set[int] = set()
     for name, rows in described(inputs).items():
@@ -60,7 +65,11 @@ def runs(row: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def follows(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> bool:
-    """Whether a dimension is the row length of a mask: it equals that of an argument given by value."""
+    """Whether a dimension of an argument follows from the number of tokens, as that of a mask does.
+
+    ``key`` leads to the dimension in ``inputs``. It must be the second of two, of integers or flags, and equal the length
+    of the rows of an argument given by value.
+    """
     value = inputs.get(key[0])
     if key[1:] != ("shape", 1) or not isinstance(value, Mapping) or len(value.get("shape", ())) != 2:
         return False
@@ -69,9 +78,10 @@ def follows(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> bool:
 
 
 def changed(inputs: dict[str, Any], state: Mapping[tuple[Any, ...], int]) -> None:
-    """Change numbers in arguments given by value, in place.
+    """Change numbers of the arguments that ``inputs`` gives as lists of rows; modifies ``inputs``.
 
-    ``state`` maps keys of :func:`numbers_in` to new values.
+    ``state`` has the new numbers: key of :func:`numbers_in` -> number. If the length of a run of equal tokens changes,
+    arguments and masks with equally many tokens per row change with it.
     """
     tokens = described(inputs)
     for (name, kind, place), number in sorted(state.items(), key=lambda one: (one[0][1] == ROWS, -int(one[0][2]))):

@@ -101,7 +101,10 @@ def numbers(side: str, key: Key, value: Any) -> Iterator[Slot]:
 def applied(
     config: Mapping[str, Any], inputs: Mapping[str, Any], state: Mapping[Slot, int]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Copies of a config and its inputs, with the numbers that ``state`` has (slot -> value)."""
+    """Copies (config, inputs) with other numbers.
+
+    ``state`` maps slots, the numbers that can be varied, to their new values; all others stay.
+    """
     sides = {"config": copy.deepcopy(dict(config)), "inputs": copy.deepcopy(dict(inputs))}
     moved = {slot: value for slot, value in state.items() if value != slot.value}
     changed(sides["inputs"], {slot.key: value for slot, value in moved.items() if slot.key[-2:-1] in OF_VALUES})
@@ -112,7 +115,10 @@ def applied(
 
 
 def put(data: Any, slot: Slot, value: int) -> None:
-    """Set the number at ``slot`` of nested data, in place; nothing if its list has become too short."""
+    """Set the number at ``slot`` of the nested ``data`` to ``value``, in place.
+
+    The length of a list changes by :func:`stretched`. Nothing is done if a list on the way has become too short.
+    """
     *way, last = slot.key
     for key in way:
         if lacking(data, key):

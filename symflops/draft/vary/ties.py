@@ -128,7 +128,11 @@ def everywhere(axes: Sequence[Slot], sides: Sequence[Slot], tensor: Key) -> tupl
 
 
 def axial(partners: Partners) -> Iterator[Variable]:
-    """Tie the slot to all dimensions on one axis that equal it, and to a config number that is a multiple."""
+    """Tie the slot to equal dimensions and to a larger config number that is a multiple of its value.
+
+    Each variable has the slot as its lead, and at a fixed ratio a group of dimensions of the slot's value, such as all on
+    one axis, and one such number.
+    """
     slot = partners.slot
     widths = [other for other in partners.others if other.of_config and other.value > slot.value]
     for beside in units(partners.equal(partners.axes)) if slot.value > 1 else []:
@@ -136,7 +140,10 @@ def axial(partners: Partners) -> Iterator[Variable]:
 
 
 def units(dims: Sequence[Slot]) -> list[tuple[Slot, ...]]:
-    """Groups of equal dimensions: first those with the same axis in their tensors, then those with any."""
+    """Groups of ``dims`` that have the same value.
+
+    First come those that also have the same position in the shape of their tensor, then those at any position.
+    """
     by_axis = [tuple(one for one in dims if (one.value, one.key[-1]) == (dim.value, dim.key[-1])) for dim in dims]
     return list(dict.fromkeys((*by_axis, *by_value(dims))))
 

@@ -123,9 +123,10 @@ def draw(variables: Sequence[Variable], random: Random, share: float, origin: St
 
 
 def divisors(variable: Variable, values: Mapping[Variable, int]) -> list[int]:
-    """Numbers that must divide the new value of a variable's lead.
+    """Numbers that must divide the new value of a variable's lead, so that it stays divisible as given.
 
-    These are the new ``values`` of the variables whose given value divides that of the lead.
+    They come from the other variables whose lead's given value divides that of this lead. ``values`` maps variables to the
+    new values of their leads.
     """
     lead = variable.lead
     smaller = [other for other in values if 1 < other.lead.value < lead.value and lead.value % other.lead.value == 0]

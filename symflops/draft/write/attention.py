@@ -129,7 +129,10 @@ def in_heads(read: Sequence[Val], sides: Sequence[tuple[Vector, ...]], scope: Sc
 
 
 def whole_heads(value: Val, heads: Vector, size: Vector, scope: Scope, values: Values) -> Val:
-    """Rewrite a value's width as ``heads*head_size`` if the head size is a rounded quotient."""
+    """Value whose width is written as ``heads*size``, by a new entry if it is not yet.
+
+    Only if the head size is a quotient with a letter of its own; else the value itself.
+    """
     dims = values.dims
     text, unit = dims.text(heads, "heads"), dims.text(size, "head")
     if unit not in dims.fitter.derived or dims.text(value.width, "width") in (f"{text}*{unit}", f"{unit}*{text}"):

@@ -67,9 +67,10 @@ def convolution_of(step: Step, dims: Dimensions) -> Convolution:
 
 
 def find_axes(entries: Sequence[Any], values: Values, grids: bool) -> None:
-    """Fit formulas of the axes of all convolutions.
+    """Find formulas for the lengths of the axes of all convolutions among ``entries``.
 
-    With ``grids``, store which axes values with as many rows as a convolution have.
+    They are stored in the streams of ``values``. With ``grids``, also store the axes of each convolution's input and
+    result, as those of all values with as many rows.
     """
     streams = values.streams
     for step in steps_in(entries):
@@ -125,7 +126,10 @@ def read_axes(step: Step, conv: Convolution, scope: Scope, values: Values) -> Va
 
 
 def has_axes(value: Val, axes: dict[str, str], tag: Any, values: Values) -> bool:
-    """Whether a value is in the stream ``tag`` with these axes; an input without axes takes them."""
+    """Whether ``value`` is in the stream with the identity ``tag``, whose axes are ``axes``.
+
+    An input of the model that has no axes of a convolution yet takes these, and then is.
+    """
     for name, known in values.inputs.items():
         if known.name == value.name and name not in values.streams.of_inputs:
             values.streams.of_inputs[name] = axes

@@ -19,7 +19,11 @@ def words_of(texts: Iterable[str]) -> set[str]:
 
 
 def declared(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Stream name -> axes, and input name -> fields, of inputs that are read or have an own length."""
+    """Declarations of the streams and the inputs: stream -> axes, and input -> fields.
+
+    Axes are a list of names, or a dict with the text of each length. An input that is not read is declared only if it has a
+    length that no other input has.
+    """
     streams: dict[str, Any] = {}
     inputs: dict[str, Any] = {}
     by_axes: dict[str, str] = {}
@@ -52,7 +56,11 @@ def input_fields(name: str, stream: str, values: Values) -> dict[str, Any]:
 
 
 def axes_of(name: str, value: Val, values: Values) -> dict[str, str]:
-    """Axes of an input: those of a convolution with its rows, else the lengths whose product is its rows."""
+    """Axes of an input: name -> text of the length of this axis.
+
+    They are those of a convolution that reads the input or has as many rows. Otherwise, if its rows are a product of
+    lengths, each of these is an axis; else it has one axis ``m``, or none for a single row.
+    """
     streams, dims = values.streams, values.dims
     if name in streams.of_inputs:
         return streams.of_inputs[name]

@@ -116,7 +116,10 @@ def sizes_of(present: set[str], family: Family, names: Names, defaults: Mapping[
 
 
 def default_of(key: Sequence[Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """``default`` field of the size at ``key``: an integer or a list of them; empty if it has none."""
+    """Field ``default`` of the size at ``key``, an integer or the text of a list of integers.
+
+    Empty if ``defaults``, the class's defaults, have neither at this key.
+    """
     default = value_at(defaults, key)
     if isinstance(default, (list, tuple)) and all(isinstance(item, int) for item in default):
         return {"default": f"[{', '.join(map(str, default))}]"}
@@ -124,7 +127,10 @@ def default_of(key: Sequence[Any], defaults: Mapping[str, Any]) -> dict[str, Any
 
 
 def ordered(filled: Mapping[str, str]) -> Iterator[str]:
-    """Letters in topological order: each after the letters in its default expression."""
+    """Letters of sizes, each after the letters in its default expression.
+
+    ``filled`` maps letters to these expressions.
+    """
     left = dict(filled)
     while left:
         letter = next((letter for letter, text in left.items() if not words_of([text]) & left.keys()), next(iter(left)))

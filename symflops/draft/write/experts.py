@@ -160,9 +160,10 @@ def is_flipped(stored: Sequence[Vector], outer: Vector, inner: Vector) -> bool |
 
 
 def router_field(owner: str, router: Val, value: Val, scope: Scope, values: Values) -> Fields | None:
-    """``router`` field of a block call, empty if the usual name is right.
+    """Field ``router`` of a block call: the last word of the path of the linear that makes ``router``.
 
-    None if the last entry is not the router's linear, beside the module ``owner`` of the experts.
+    Empty if that is ``gate``, the block's default. None if the last entry is not this linear, which reads ``value``, or if
+    it is not in the same module as ``owner``, the module of the experts.
     """
     above = values.paths.relative(owner.rpartition(".")[0], scope)
     key, fields = scope.entries[-1] if scope.entries else ("", {})

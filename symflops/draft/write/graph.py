@@ -68,7 +68,10 @@ def write_graph(values: Values, style: Style) -> tuple[list[Any], list[str]]:
 
 
 def find_heads(values: Values) -> None:
-    """Add a letter to ``derived`` for each head size that is a quotient, so that widths are its multiples."""
+    """Add a letter to the fitter's ``derived`` for each head size whose formula is a quotient.
+
+    The letter then stands for the head size in all formulas, so that widths are written as its multiples.
+    """
     dims, fitter = values.dims, values.dims.fitter
     for step in steps_in(values.plan.entries):
         for vector in dims.slice(step, 2, 2) if step.kind == "matmul" else ():
@@ -108,7 +111,10 @@ class GraphWriter:
                         WRITERS[step.kind](step, scope, self.values)
 
     def fused(self, entries: Sequence[Any], readers: dict[int, list[int]]) -> dict[int, Attention | Experts]:
-        """Id of the last step -> attention or experts, for all among steps; empty if the style has no such."""
+        """Id of the last step -> attention or experts, for all of them among the steps in ``entries``.
+
+        Empty if the style writes them as products. ``readers`` has the ids of the steps that read each value.
+        """
         if not self.style.attention:
             return {}
         return {**attentions_in(entries, readers), **experts_in(entries, readers, self.values.plan.parameters)}

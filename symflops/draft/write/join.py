@@ -71,7 +71,10 @@ def shape_for(read: Sequence[Val], elements: Vector, shape: Sequence[Vector], di
 
 
 def operator(step: Step, read: Sequence[Val]) -> str:
-    """Operator of a join: ``add`` or ``mul`` for values of one stream, else ``map``."""
+    """Operator of a join (a step that combines values), whose operands are ``read``.
+
+    ``map`` if they are in different streams, ``add`` for a sum of values of equal shape, else ``mul``.
+    """
     first = read[0]
     if not all(value.tag == first.tag or value.once or set(value.rows) == {1} for value in read):
         return "map"

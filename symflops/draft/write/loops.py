@@ -100,7 +100,10 @@ def in_usual_stream(value: Val, scope: Scope, values: Values) -> Val:
 
 
 def hand_on(last: int, value: Val, body: Scope, values: Values) -> None:
-    """Copy the result of step ``last`` to the name and shape of the loop-carried ``value``."""
+    """Append to ``body`` an entry that copies the result of step ``last`` to the loop-carried ``value``.
+
+    The result is first brought to the shape and stream of that value, if necessary.
+    """
     made = values.made[last]
     if (made.rows, made.width, made.once) != (value.rows, value.width, value.once):
         made = values.fitted(made, value.rows, value.width, body, value.once)
@@ -109,7 +112,12 @@ def hand_on(last: int, value: Val, body: Scope, values: Values) -> None:
 
 
 def keep_last(loop: Loop, body: Scope, later: Sequence[Ref], scope: Scope, values: Values) -> None:
-    """Copy values of the last item that ``later`` reads, but that are not loop-carried, to names outside."""
+    """Write entries by which values of a loop's last iteration can be read after the loop.
+
+    These are the values in ``later`` that the body computes and that are not loop-carried. For each, a value of zeros with
+    a new name is written to ``scope``, before the loop, and an entry at the end of ``body`` that copies the value to this
+    name. From then on, ``values`` has the new name for it.
+    """
     made = values_in(loop.body) - {last for _, last in loop.carried}
     for ref in dict.fromkeys(later):
         if ref.kind == "step" and ref.id in made and ref.id in values.made:

@@ -62,18 +62,24 @@ class Paths:
         return ".".join(found) if within or not scope.prefix else f"/{'.'.join(found)}"
 
     def index(self, words: list[str], place: int) -> str:
-        """Word ``place`` of a path; an index of a module list that differs between samples becomes a formula."""
+        """Word ``place`` of a path whose ``words`` are given, as it is written in the path of an entry.
+
+        If it is an index of a module list that differs between samples, it becomes a formula in braces.
+        """
         item = ".".join(words[: place + 1])
         moving = words[place].isdigit() and item in self.moving
         return f"{{{self.dims.text(self.moving[item], item)}}}" if moving else words[place]
 
     def label(self, path: str, scope: Scope) -> str:
-        """Relative path of an operator; ``_`` for a module outside the scope."""
+        """Path of the module at ``path`` as an entry in ``scope`` has it; ``_`` for one outside the scope."""
         key = self.relative(path, scope)
         return "_" if key.startswith("/") else key
 
     def parameter(self, name: str, key: str, scope: Scope, usual: str) -> str | None:
-        """Parameter name to write in the entry at ``key``; None if the default name ``usual`` is right."""
+        """Name to write for a parameter in the entry at ``key``; None if it need not be written.
+
+        ``name`` is its full name. It is not written if it is ``usual``, such as ``weight``, in the module of the entry.
+        """
         here = self.relative(name, scope)
         if key == "_":
             return here if here != usual else None
@@ -97,12 +103,15 @@ class Paths:
         return found
 
     def is_tied(self, name: str, key: str, scope: Scope) -> bool:
-        """Whether parameter ``name`` is shared with the module at ``key``, as its weight."""
+        """Whether parameter ``name`` is also the parameter ``weight`` of the module at ``key``."""
         also = [other for other, first in self.dims.family.samples[0].plan.tied.items() if first == name]
         return any(self.relative(other, scope) == f"{key}.weight" for other in also)
 
     def use(self, key: str, fields: Fields, scope: Scope, names: tuple[str, ...]) -> None:
-        """Store the path and the parameters ``names`` of an entry as used; if one already was, set ``shared``."""
+        """Store the path ``key`` of an entry, and its parameters ``names``, as used.
+
+        If one of them was used before, ``fields``, those of the entry, get ``shared``.
+        """
         path = f"{scope.prefix}.{key}"
         if key != "_" and not self.used.isdisjoint((path, *names)):
             fields["shared"] = "true"

@@ -56,7 +56,10 @@ def rows_read(ref: Ref, total: Vector, scope: Scope, values: Values) -> tuple[Ve
 
 
 def stored(weight: str, outer: Vector, inner: Vector, dims: Dimensions) -> Fields:
-    """Fields for the shape in which a weight is stored, if that is not (``outer``, ``inner``)."""
+    """Fields for the shape in which a weight is stored, empty if that is (``outer``, ``inner``).
+
+    They are ``in_out`` if it is the reverse, ``rows_of`` if only the rows differ, else ``shape``.
+    """
     shape = dims.family.shape(weight)
     if shape == (outer, inner):
         return {}
@@ -179,9 +182,9 @@ def write_norm(step: Step, scope: Scope, values: Values) -> None:
 
 
 def divided(value: Val, shape: tuple[Vector, ...], scope: Scope, values: Values) -> Val:
-    """Value with rows of a weight's length ``shape``; itself if its width is a multiple of the length.
+    """Value in rows as long as a weight of this ``shape``; itself if its width is a multiple of that.
 
-    If its elements are no multiple of the length, its rows are cut.
+    If its number of elements is no multiple of the length, it keeps its number of rows, and these are cut.
     """
     if len(shape) != 1 or quotient(value.width, shape[0]) is not None:
         return value
@@ -190,7 +193,10 @@ def divided(value: Val, shape: tuple[Vector, ...], scope: Scope, values: Values)
 
 
 def normalised(weight: str, width: Vector, dims: Dimensions) -> Fields:
-    """Field for the shape of a normalisation's weight, if it is not the operand's width."""
+    """Field for the shape of a normalisation's weight, empty if that is the operand's ``width``.
+
+    It is ``dim`` for one dimension, else ``shape``.
+    """
     shape = dims.family.shape(weight)
     if shape == (width,):
         return {}

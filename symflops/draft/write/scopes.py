@@ -34,7 +34,10 @@ class Val:
 
 @dataclass(frozen=True, slots=True)
 class Unsolved:
-    """A dimension without a formula: its place in the graph, and its value in each sample."""
+    """A dimension without a formula.
+
+    ``place`` says in words where it is in the graph; ``values`` has its value in each sample.
+    """
 
     place: str
     values: Vector

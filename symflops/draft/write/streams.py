@@ -32,9 +32,10 @@ class Streams:
         self.once: dict[str, Any] = {}
 
     def tag(self, rows: Vector, once: bool) -> Any:
-        """Identity of the stream of values with these rows: those of a convolution, or just the rows.
+        """Identity of the stream of values with these rows; values with equal tags are in one stream.
 
-        With ``once``, rows are per batch, else per item.
+        It is that of a convolution with as many rows, or else made of the rows. With ``once``, rows are per batch, else per
+        item.
         """
         return self.grids[rows][0] if not once and rows in self.grids else ("rows", once, rows)
 
@@ -50,7 +51,11 @@ class Streams:
         return {"m": text} if text != "1" else {}
 
     def per_batch(self, rows: Vector) -> str:
-        """Name of a stream that exists once per batch, with one row or as many as the longest item has."""
+        """Name of a stream that exists once per batch and has ``rows`` rows, added if it is new.
+
+        It is ``once`` for a single row. In the number of rows, the longest item of the batch takes the place of lengths of
+        one item.
+        """
         text = self.dims.text(rows, "rows")
         if text == "1":
             return "once"
@@ -62,7 +67,10 @@ class Streams:
         return name
 
     def named_axes(self, sizes: list[Vector]) -> dict[str, str]:
-        """Name -> formula of each axis of a convolution, whose lengths are ``sizes``."""
+        """Name of each axis of a convolution -> text of its length.
+
+        ``sizes`` are the lengths, one vector (values in all samples) per axis.
+        """
         return {label: self.dims.text(size, "axes") for label, size in zip(AXES[len(sizes)], sizes, strict=True)}
 
     def remember(self, items: Vector, sizes: list[Vector]) -> None:

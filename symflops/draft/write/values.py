@@ -57,7 +57,7 @@ class Values:
     # reading
 
     def read(self, ref: Ref, scope: Scope) -> Val | None:
-        """Value of a reference; None for an input or a constant."""
+        """Value of a reference to a step, loop-carried value or parameter; None for an input or constant."""
         if ref.kind == "step":
             return self.made[ref.id]
         if ref.kind == "carried":
@@ -98,7 +98,7 @@ class Values:
         return self.in_shape(ref, shape, scope) if found is None else found
 
     def in_shape(self, ref: Ref, shape: Sequence[Vector], scope: Scope) -> Val:
-        """Value of a reference in ``shape``: the last dimension is the width, the others are rows."""
+        """Value of a reference in ``shape``: the last dimension is the width, the others' product the rows."""
         rows, once = self.dims.rows(self.dims.times(*shape[:-1]))
         return self.operand(ref, rows, shape[-1] if shape else self.dims.one, scope, once)
 
@@ -170,7 +170,16 @@ class Values:
     # results
 
     def put(self, step: Step, like: Val, key: str, fields: Fields, scope: Scope, parameters: tuple[str, ...] = ()) -> Val:
-        """Append a step's entry; its value has the shape of ``like`` and a new name derived from it."""
+        """Append the entry of ``step``, and store and return its value.
+
+        Args:
+            step: The step; one without gradients is put in a group with ``no_grad``.
+            like: The value whose shape and stream the result has, and from whose name the new name is made.
+            key: The path of the entry.
+            fields: The fields of the entry, except for ``to``.
+            scope: The list of entries to append to.
+            parameters: The names of the parameters that the entry uses.
+        """
         made = self.made[step.id] = replace(like, name=self.fresh(like.name))
         fields = {**fields, "to": made.name}
         if parameters:

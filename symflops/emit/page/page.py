@@ -215,7 +215,8 @@ def sum_rows(
 def operator_rows(regime: RegimeLines, letters: Mapping[str, str], first: int = 1) -> tuple[OperatorRow, ...]:
     """Build the rows of the contractions of a regime, numbered from ``first``.
 
-    Modules whose names differ only in numbers share a row. ``letters`` maps the reason of a missing gradient to its note.
+    Modules whose names differ only in numbers share a row. ``letters`` maps the reason why a gradient is not computed to
+    the letter of the note that says it.
     """
     rows = [operator_row(line, letters) for line in regime.lines]
     found: list[OperatorRow] = []

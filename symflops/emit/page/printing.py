@@ -184,7 +184,10 @@ class PagePrinter(ABC):
 
     @abstractmethod
     def display(self, lines: Sequence[Line]) -> str:
-        """Print displayed lines as one alignment."""
+        """Print lines of one displayed equation below each other, aligned at their equals signs.
+
+        Each line is ``head = term + term``. If the last line has a number, it is printed beside the lines.
+        """
 
     def rows(self, lines: Iterable[Line]) -> list[str]:
         """Print lines as the rows of a LaTeX alignment."""

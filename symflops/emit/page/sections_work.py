@@ -196,7 +196,10 @@ def sum_row(row: SumRow, replaced: Mapping[str, Formula]) -> Row:
 
 
 def operator_rows(regime: RegimePage, replaced: Mapping[str, Formula]) -> Iterator[Row]:
-    """Yield the rows of the table of contractions, grouped by block."""
+    """Yield the rows of the table of contractions of a regime, with a heading above those of each block.
+
+    ``replaced`` maps the name of an amount to the formula that is printed in its place; other amounts are printed by name.
+    """
     return by_group((row.group, operator_row(row, regime.assumed, replaced)) for row in regime.rows)
 
 

@@ -78,7 +78,7 @@ class Peak:
 
     @property
     def flops_per_second(self) -> float | None:
-        """The rate in FLOP/s."""
+        """The rate in FLOP/s; None if it is unknown."""
         return None if self.tflops is None else self.tflops * 1e12
 
     def as_dict(self) -> dict[str, Any]:

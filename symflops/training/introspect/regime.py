@@ -121,7 +121,11 @@ class Reading:
         return json.dumps(found, separators=(",", ":"))
 
     def _with_bases(self, loops: Collection[str]) -> set[str]:
-        """Return ``loops``, and each of its names also with ``base_layer`` inserted, as PEFT does."""
+        """Return the parameter names ``loops``, and each also with ``base_layer`` before its last part.
+
+        This is the name that PEFT gives a parameter of a module with an adapter: for ``layers.*.q_proj.weight``, it is
+        ``layers.*.q_proj.base_layer.weight``.
+        """
         found = set(loops)
         for name in loops:
             path, _, own = name.rpartition(".")

@@ -41,7 +41,9 @@ class Taken:
 
 
 def taken(model: Model, seed: int) -> dict[str, Taken]:
-    """Take the census of the classes of a spec, one per config class: name of the class -> its census.
+    """Take the census of the classes of a spec: ``package.Class`` -> census.
+
+    The classes are those of the spec's live cases. Of classes with the same config class, only the first is in the result.
 
     Raises:
         SymflopsError: a library is missing, or a class does not exist.
