@@ -127,9 +127,10 @@ def test_nothing_of_a_table_is_markup():
 
 def test_no_signature_hides_its_options():
     """A call takes any word as a stream of a batch, and nothing else."""
-    hidden = []
+    hidden, folders = [], ("api.py", "lookup.py", "__init__.py", "evaluate", "library", "training")
+    assert all((Path(PACKAGE) / name).exists() for name in folders)
     for path in sorted(Path(PACKAGE).rglob("*.py")):
-        if path.relative_to(PACKAGE).parts[0] in ("api.py", "lookup.py", "__init__.py", "adapters", "catalog", "live", "meter", "runtime", "devices"):
+        if path.relative_to(PACKAGE).parts[0] in folders:
             whole = ast.parse(path.read_text("utf-8")).body
             for node in (*whole, *(inner for outer in whole if isinstance(outer, ast.ClassDef) for inner in outer.body)):
                 if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and node.args.kwarg:
