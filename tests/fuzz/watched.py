@@ -17,7 +17,7 @@ import os
 
 UNNAMED = ("/dataclasses.py", "/collections/__init__.py", "/typing.py", "/jinja2/environment.py", "/networkx/utils/decorators.py", "/mpmath/ctx_mp_python.py", "/sympy/__init__.py", "/sympy/external/importtools.py")
 """Who may run code that has no file: code that is written by these from names that they check, or from templates of the package."""
-OWN_PROCESS = ("symflops", "system", "workers.py")
+OWN_PROCESS = ("symflops", "support", "workers.py")
 OWN_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from symflops.training.introspect."
 PROGRAMS = ("latexmk", "nvidia-smi", "npu-smi", "fc-list")  # TeX, device queries, and fonts for a picture
 MOVES = ("os.rename", "os.link", "os.symlink", "shutil.copyfile", "shutil.move", "shutil.copytree")

@@ -39,7 +39,7 @@ def test_every_row_runs_and_a_missed_limit_is_told(speed, monkeypatch, capsys):
     kernels, waits = (row["ours"] for row in rows if row["unit"] != "s")
     assert 1 <= kernels <= 8 and waits == 0
     assert {row["rival"] for row in rows} >= {"Megatron-LM", "verl", "`moments`", "`view(uint8).sum`", "`numpy.diff`", "Horner", "Horner in blocks", "libyaml"}
-    assert len(rows) in (20, 22)  # with a C compiler two more
+    assert len(rows) in (22, 24)  # with a C compiler two more
 
 
 def test_rivals_are_the_functions_of_their_files(speed):

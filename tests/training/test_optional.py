@@ -44,7 +44,7 @@ def lengths_of(one):
     """Lengths of two items per stream that the model takes."""
     rows = {name: axes for members in one.sets.values() for name, axes, _ in members}
     forms = [(length, length, {}) for length in (64, 48, 448, 480, 3360)]
-    forms += [(64, 64, one.taken), (256, 8, {}), (3360, 64, one.taken), (1, 64, {})]  # with tokens enough for those of the images, and one for all frames
+    forms += [(64, 64, one.taken), (256, 8, {}), (3360, 64, one.taken), (1, 64, {}), (1, 64, one.taken)]  # with tokens enough for those of the images, and one for all frames
     for (long, wide, taken), exact in product(forms, (False, True)):
         sizes = {name: ((wide, wide // 2) if len(axes) > 1 else (long, max(1, long // 2))) for name, axes in rows.items()}
         items = {
