@@ -83,7 +83,7 @@ def span(low: Expr, high: Expr) -> Expr:
 
 
 class Cutting(Protocol):
-    """What :class:`Decider` reads of the repeat that is being cut.
+    """Interface through which :class:`Decider` reads the repeat that is being cut.
 
     Attributes:
         start: The first index.

@@ -24,7 +24,7 @@ class Ahead(NamedTuple):
 
 
 class Surroundings:
-    """What surrounds the entry that is now added to the graph, outermost first; findings tell it.
+    """Calls and groups around the entry that is being added to the graph, outermost first, for findings.
 
     Attributes:
         calls: The block calls around the entry.

@@ -1,4 +1,4 @@
-"""What a terminal shows: its width, colours, tables with numbers to the right, and lines that are cut where they may be.
+"""Output on a terminal: its width, colours, tables with numbers to the right, and lines that are cut where they may be.
 
 The streams of a command: closed ones become empty ones, and words of a user are shown, never obeyed, by a terminal.
 """

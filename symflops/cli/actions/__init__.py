@@ -1,1 +1,1 @@
-"""What the commands check, new, generate and site do on disk; arguments and printing belong to ``cli``."""
+"""Work on disk of the commands check, new, generate and site; arguments and printing belong to ``cli``."""

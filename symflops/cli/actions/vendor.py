@@ -45,7 +45,7 @@ WORD = re.compile(r"(len:)?[A-Za-z_]\w*(\[0\])?(\.[A-Za-z_]\w*(\[0\])?)*\Z")
 
 @dataclass(frozen=True)
 class Order:
-    """What a user asks an estimator for a project to be.
+    """Options of an estimator that is printed for another project.
 
     Attributes:
         regime: The regime of its figures.
