@@ -26,6 +26,7 @@ COMMANDS = {
     "site": "pages with calculators for all models, and an index",
     "vendor": "an estimator in the form that a training framework asks for",
     "conform": "derive other frameworks' figures",
+    "trace": "closed forms of a real class, by running it with symbols",
     "draft": "write a spec from a real module, and prove it",
     "verify": "compare specs with the real models, or with measured records",
     "reading": "write how the classes of specs read a config",

@@ -250,3 +250,33 @@ def with_value(config: Mapping[str, Any], key: str, value: Any) -> dict[str, Any
     """Return a copy of ``config`` with ``value`` at ``key``; dots in the key lead into nested configs."""
     first, _, rest = key.partition(".")
     return {**config, first: with_value(config.get(first) or {}, rest, value) if rest else value}
+
+
+def referenced(reference: str) -> Any:
+    """Import the class of ``package.module:Class`` or ``path/to/file.py:Class``.
+
+    Raises:
+        SymflopsError: there is no such module or class.
+    """
+    place, colon, name = reference.rpartition(":")
+    if not colon or not place or not name:
+        raise SymflopsError(f"'{reference}' names no class: write package.module:Class, or file.py:Class")
+    return checked(member_of(module_at(place), name, f"'{place}'", "look at its names"), reference)
+
+
+def module_at(place: str) -> Any:
+    """Import a Python module by its name or its file.
+
+    Raises:
+        SymflopsError: there is none, or it cannot be imported.
+    """
+    if place.endswith(".py"):
+        if not Path(place).is_file():
+            raise SymflopsError(f"there is no file {place}")
+        return module_of_file(Path(place).resolve())
+    try:
+        return importlib.import_module(place)
+    except ImportError as error:
+        if error.name == place.partition(".")[0]:
+            raise SymflopsError(f"there is no module '{place}': is it installed, and on the path?") from None
+        raise SymflopsError(f"'{place}' cannot be imported: {error}") from error

@@ -1,0 +1,1 @@
+"""Traces real classes with symbolic sizes: their own closed forms, and the domain on which they hold."""

@@ -1,0 +1,357 @@
+"""Holds closed forms against the real class at configs and lengths that the trace has not seen, and finds their domain."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+import sympy
+
+from symflops.verify.symbolic.explore import said
+from symflops.verify.symbolic.forms import FIGURES, Forms, by_kind, compiled, numbers_at
+from symflops.verify.symbolic.tracer import Example
+
+POINTS = 4
+"""Unseen configs at which forms are proven; at least three must run."""
+SAMPLES = 300
+"""Random points at which a condition that never fails is taken to follow from others."""
+TRIES = 2
+"""Points outside of a condition at which the class must be exact before the condition is left out."""
+INSIDE = 60
+"""Points inside of all conditions of the trace, at which a plainer condition has to hold, too."""
+REPAIRS = 4
+"""Most symbols that are changed together for the sake of one."""
+ROUNDS = 12
+"""Most corrections of a domain."""
+
+
+@dataclass
+class Proof:
+    """What comparisons with the real class found.
+
+    Attributes:
+        exact: Number of unseen configs at which all figures were equal.
+        wrong: Descriptions of those at which one was not.
+        failed: Errors of the class at unseen configs.
+        unmoved: Symbols that had their traced value at every unseen config.
+        domain: (condition, source line) that the formulas need.
+        symbolic: Whether the forms have symbols.
+    """
+
+    exact: int = 0
+    wrong: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    unmoved: list[str] = field(default_factory=list)
+    domain: list[tuple[sympy.Basic, str]] = field(default_factory=list)
+    symbolic: bool = True
+
+    @property
+    def proven(self) -> bool:
+        """Whether at least three unseen configs were exact, none differed, and each symbol was moved."""
+        return self.exact >= 3 and not self.wrong and not self.unmoved and self.symbolic
+
+    @property
+    def why_not(self) -> str:
+        """Why forms are not proven; empty if they are."""
+        if self.proven:
+            return ""
+        if self.wrong:
+            return self.wrong[0]
+        if not self.symbolic:
+            return "no size is a symbol"
+        if self.unmoved and self.exact:
+            return f"{', '.join(self.unmoved)} kept the traced value at every unseen config"
+        return f"only {self.exact} unseen configs ran" + (f": {self.failed[0]}" if self.failed else "")
+
+
+def cover(choices: Sequence[tuple[sympy.Basic, str]], good: Sequence[list[bool]], bad: Sequence[list[bool]]) -> list[int]:
+    """Fewest, plainest conditions that hold at all ``good`` points; at each ``bad`` one some condition does not."""
+    allowed = [place for place in range(len(choices)) if all(row[place] for row in good)]
+    left, found = list(bad), list[int]()
+    while left:
+        best = max(allowed, key=lambda place: (sum(not row[place] for row in left), -place), default=None)
+        if best is None or all(row[best] for row in left):
+            break
+        found.append(best)
+        left = [row for row in left if row[best]]
+    return sorted(found)
+
+
+def plain_conditions(
+    symbols: Sequence[sympy.Symbol], pairs: Sequence[tuple[sympy.Symbol, sympy.Symbol]]
+) -> Iterator[sympy.Basic]:
+    """Conditions as authors of classes write them, the plainest first: at least, at most, divisible, even."""
+    yield from (one >= least for least in (2, 3) for one in symbols)
+    yield from (one <= other for one, other in pairs)
+    yield from (one < other for one, other in pairs)
+    yield from (sympy.Eq(sympy.Mod(one, 2), 0) for one in symbols)
+    yield from (sympy.Eq(sympy.Mod(one, other), 0) for one, other in pairs)
+    for one, other in pairs:
+        yield sympy.Eq(sympy.Mod(one, 2 * other), 0)
+        yield sympy.Eq(sympy.Mod(sympy.floor(one / other), 2), 0)
+        yield from (sympy.floor(one / other) >= least for least in (2, 3))
+
+
+class Prover:
+    """Compares forms with the real class.
+
+    Args:
+        forms: The forms of a class.
+        seed: Seed of the draws.
+    """
+
+    def __init__(self, forms: Forms, seed: int = 7) -> None:
+        self.forms, self.random = forms, Random(seed)
+        example = forms.example
+        found = (*forms.symbols, *(guard for guard, _ in forms.guards), *forms.derived, *forms.derived.values())
+        read = {one.name for each in found for one in each.free_symbols}
+        self.start = {name: value for name, value in example.lengths.items() if name in read}
+        for name, place in forms.places.items():
+            self.start[name] = example.depths.get(place, example.fields.get(place, 0))
+        ties = {one.name for one in forms.derived}
+        self.free = sorted(self.start.keys() - ties)
+        self.names = sorted(self.start)
+        symbols = [sympy.Symbol(name, integer=True, positive=True) for name in self.names]
+        self.guards = self.distinct_guards()
+        self.holding = compiled(symbols, [guard for guard, _ in self.guards])
+        self.figures = compiled(symbols, [getattr(forms, name) for name in FIGURES])
+        self.paths = sorted(forms.modules)
+        self.by_module = compiled(symbols, [forms.modules[path] for path in self.paths])
+
+    def distinct_guards(self) -> list[tuple[sympy.Basic, str]]:
+        """The conditions of the trace, each once."""
+        found: dict[sympy.Basic, str] = {}
+        for guard, line in self.forms.guards:
+            if guard not in (sympy.true, sympy.false):
+                found.setdefault(guard, line)
+        return sorted(found.items(), key=lambda item: (len(item[0].free_symbols), sympy.count_ops(item[0])))
+
+    def run(self, until: float) -> Proof:
+        """Prove the forms, then reduce the conditions to those that matter."""
+        used = {one.name for one in self.forms.symbols}
+        proof = Proof(symbolic=bool(used))
+        moved: set[str] = set()
+        for values in self.unseen():
+            if proof.exact >= POINTS or time.monotonic() > until:
+                break
+            outcome = self.compare(values)
+            if outcome is None:
+                proof.exact += 1
+                moved |= {name for name in used if values[name] != self.start[name]}
+            elif outcome.startswith("fails"):
+                proof.failed.append(outcome)
+            else:
+                proof.wrong.append(outcome)
+                break
+        moved |= {name for name in used - moved if proof.exact and self.movable(name, until)}
+        proof.unmoved = sorted(used - moved)
+        if proof.proven:
+            self.reduce(proof, until)
+        return proof
+
+    def unseen(self) -> Iterator[dict[str, int]]:
+        """Yield up to ``3 * POINTS`` complete points with as many new values as the conditions allow."""
+        for _ in range(3 * POINTS):
+            if (found := self.moved_point()) is not None:
+                yield found
+
+    def moved_point(self) -> dict[str, int] | None:
+        """A point at which all conditions of the trace hold, each symbol moved if some new value allows it."""
+        now = {name: self.start[name] for name in self.free}
+        for name in self.random.sample(self.free, len(self.free)):
+            for _ in range(8):
+                point = self.repaired({**now, name: self.another(now[name], name)}, name)
+                if point is not None:
+                    now = {other: point[other] for other in self.free}
+                    break
+        return numbers_at(now, self.forms.derived)
+
+    def repaired(self, now: Mapping[str, int], name: str) -> dict[str, int] | None:
+        """A complete point at which all conditions hold: the given one, or with further fields changed as equations ask.
+
+        Args:
+            now: Values of the free symbols.
+            name: The symbol that was changed, and stays.
+        """
+        kept, now = {name}, dict(now)
+        for _ in range(REPAIRS):
+            point = numbers_at(now, self.forms.derived)
+            if point is None:
+                return None
+            failing = [guard for (guard, _), holds in zip(self.guards, self.truths(point), strict=True) if not holds]
+            if not failing:
+                return point
+            equation = next((guard for guard in failing if isinstance(guard, sympy.Eq)), None)
+            change = self.solved(equation, point, kept) if equation is not None else None
+            if change is None:
+                return None
+            now |= change
+            kept |= change.keys()
+        return None
+
+    def solved(self, equation: sympy.Eq, point: Mapping[str, int], kept: Collection[str]) -> dict[str, int] | None:
+        """Value of one further symbol that makes an equation hold, as the equation is linear in it; None if there is none."""
+        for one in sorted(equation.free_symbols, key=str):
+            if one.name in kept or one.name not in self.free:
+                continue
+            others = {other: sympy.Integer(point[other.name]) for other in equation.free_symbols if other != one}
+            gap = (equation.lhs - equation.rhs).xreplace(others)
+            low, high = (gap.xreplace({one: sympy.Integer(point[one.name] + step)}) for step in (0, 1))
+            if high != low and (value := point[one.name] - low / (high - low)).is_Integer and value >= 2:
+                return {one.name: int(value)}
+        return None
+
+    def movable(self, name: str, until: float) -> bool:
+        """Whether the class is exact with another value of one field or length, conditions of the trace aside."""
+        for _ in range(2 * POINTS):
+            point = {other: self.start[other] for other in self.free} | {name: self.another(self.start[name], name)}
+            whole = numbers_at(point, self.forms.derived) if name in self.free and time.monotonic() < until else None
+            if whole is not None and whole[name] != self.start[name] and self.compare(whole) is None:
+                return True
+        return False
+
+    def another(self, value: int, name: str) -> int:
+        """Another value near this one, or a multiple of it; few more for numbers of layers."""
+        if name in self.forms.depths:
+            return value + self.random.randint(1, 3)
+        choices = (
+            value // 2,
+            value * 2,
+            value * 3 // 2,
+            value + self.random.randint(1, 9),
+            value * 3,
+            value - self.random.randint(1, 5),
+            value // 4,
+            value + 16,
+        )
+        return max(2, self.random.choice(choices))
+
+    def truths(self, point: Mapping[str, int]) -> list[bool]:
+        """Whether each condition holds at a point."""
+        try:
+            return [bool(one) for one in self.holding(*(point[name] for name in self.names))]
+        except (ZeroDivisionError, ValueError, TypeError, OverflowError):
+            return [False] * len(self.guards)
+
+    def compare(self, point: Mapping[str, int]) -> str | None:
+        """None if all figures at a point are those of the real class; else what differs, or that the class fails."""
+        forms, example = self.forms, self.forms.example
+        depths = {place: point.get(".".join(map(str, place)), number) for place, number in example.depths.items()}
+        values = {place: point[name] for name, place in forms.places.items() if name not in forms.depths}
+        lengths = {name: point.get(name, value) for name, value in example.lengths.items()}
+        real_example = replace(example, depths=depths, lengths=lengths)
+        rest = {place: value for place, value in example.fields.items() if place not in values}
+        try:
+            real = real_example.real({**rest, **values}, lengths)
+        except Exception as error:
+            return f"fails: {said(error)} at {self.told(point)}"
+        arguments = [point[name] for name in self.names]
+        for name, mine in zip(FIGURES, self.figures(*arguments), strict=True):
+            if mine != getattr(real, name):
+                return f"{name}: {mine} by the formula, {getattr(real, name)} counted at {self.told(point)}"
+        counted = by_kind(real)
+        for path, mine in zip(self.paths, self.by_module(*arguments), strict=True):
+            if mine != counted.pop(path, 0):
+                return f"{path}: other forward FLOPs at {self.told(point)}"
+        return f"{next(iter(counted))}: not in the trace" if any(counted.values()) else None
+
+    def told(self, point: Mapping[str, int]) -> str:
+        """The values at a point that differ from the example."""
+        return ", ".join(f"{name}={value}" for name, value in point.items() if value != self.start[name])
+
+    def reduce(self, proof: Proof, until: float) -> None:
+        """Find a domain in plain words: outside of it the class was seen to fail or to cost something else.
+
+        Inside of it, each condition of the trace holds at all sampled points, or the class was exact at points where it does not.
+        """
+        symbols = [sympy.Symbol(name, integer=True, positive=True) for name in self.names]
+        together = {frozenset(guard.free_symbols) for guard, _ in self.guards}
+        read = [one for one in symbols if any(one in some for some in together)]
+        pairs = [
+            (one, other) for one in read for other in read if one != other and any({one, other} <= some for some in together)
+        ]
+        choices = [(one, "") for one in plain_conditions(read, pairs)] + self.guards
+        judge = compiled(symbols, [one for one, _ in choices])
+        first = len(choices) - len(self.guards)
+        inside = (self.row(judge, self.moved_point()) for _ in range(INSIDE))
+        good = [row for row in inside if row is not None and all(row[first:])]  # the trace speaks for these points
+        bad: list[list[bool]] = []
+        harmless = [0] * len(self.guards)
+        domain: list[int] = []
+        for _ in range(ROUNDS):
+            settled = True
+            for _ in range(SAMPLES):
+                point = self.random_point(self.random.choice((1, 1, 2, 3, len(self.free))))
+                row = self.row(judge, point)
+                if row is None or point is None or not all(row[place] for place in domain):
+                    continue
+                open_ones = [place for place, count in enumerate(harmless) if count < TRIES and not row[first + place]]
+                if not open_ones:
+                    continue
+                if time.monotonic() > until:
+                    break
+                if self.compare(point) is None:
+                    good.append(row)
+                    for place in open_ones:
+                        harmless[place] += 1
+                else:
+                    bad.append(row)
+                    settled = False
+                    domain = cover(choices, good, bad) or domain
+            settled &= not self.widened(judge, domain, good, bad, until)
+            domain = cover(choices, good, bad)
+            if settled or time.monotonic() > until:
+                break
+        proof.domain = [(choices[place][0], self.line_of(choices[place], first, judge)) for place in domain]
+
+    def widened(self, judge: Any, domain: Sequence[int], good: list[list[bool]], bad: list[list[bool]], until: float) -> bool:
+        """Run the class where one condition of a domain does not hold and all others do; whether it was exact somewhere."""
+        found = False
+        for place in domain:
+            for _ in range(SAMPLES):
+                point = self.random_point(self.random.choice((1, 2)))
+                row = self.row(judge, point)
+                if row is None or point is None or row[place] or not all(row[other] for other in domain if other != place):
+                    continue
+                if time.monotonic() > until:
+                    return found
+                if self.compare(point) is None:
+                    good.append(row)
+                    found = True
+                    break
+                bad.append(row)
+                if self.random.random() < 1 / TRIES:
+                    break
+        return found
+
+    def line_of(self, choice: tuple[sympy.Basic, str], first: int, judge: Any) -> str:
+        """Source line of a condition: its own, or that of the first condition of the trace over the same symbols."""
+        condition, line = choice
+        same = (other for guard, other in self.guards if other and guard.free_symbols >= condition.free_symbols)
+        return line or next(same, "")
+
+    def row(self, judge: Any, point: Mapping[str, int] | None) -> list[bool] | None:
+        """Truth of each choice at a point; None where one has no value."""
+        if point is None:
+            return None
+        try:
+            return [bool(one) for one in judge(*(point[name] for name in self.names))]
+        except (ZeroDivisionError, ValueError, TypeError, OverflowError):
+            return None
+
+    def random_point(self, changes: int | None = None) -> dict[str, int] | None:
+        """A point with some or all free symbols drawn anew, whether conditions hold or not."""
+        now = {name: self.start[name] for name in self.free}
+        for name in self.free if changes is None else self.random.sample(self.free, min(changes, len(self.free))):
+            others: list[Any] = [self.start[other] + self.random.randint(-1, 1) for other in self.free]
+            choices = (
+                self.another(now[name], name),
+                self.random.randint(1, 40),
+                max(1, self.random.choice(others)),
+                self.random.choice((1, 2, 3)),
+            )
+            now[name] = self.another(now[name], name) if name in self.forms.depths else self.random.choice(choices)
+        return numbers_at(now, self.forms.derived)

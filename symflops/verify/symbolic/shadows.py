@@ -1,0 +1,281 @@
+"""Stand-ins that let unmodified module code run with symbolic sizes, for a process that does nothing but trace.
+
+PyTorch multiplies shapes symbolically, but some code turns a size into a plain integer and so fixes it: ``int(x)``,
+``math.ceil``, C++ kernels that read plain sizes, initialisers that fill tensors. Each stand-in replaces work that no convention
+counts, and keeps shape and gradient. :func:`install` changes PyTorch and the loaded libraries for the rest of the process.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+import sys
+import types
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from symflops.verify.tensors import needed
+
+CONSTANTS = 4096
+"""Elements of a constant tensor whose values PyTorch remembers, so that code may read them."""
+LIBRARIES = ("torch.nn.modules.", "transformers.", "diffusers.models.", "peft.tuners.")
+"""Modules whose integers are shadowed, besides those of a class's own file."""
+RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+NOT_SHADOWED = re.compile(r"(auto_factory|configuration_auto|masking_utils|import_utils|generic|hub|tokenization\w*)$")
+
+
+def install(own: tuple[str, ...] = ()) -> None:
+    """Install all stand-ins in this process; ``own`` names further modules whose code handles sizes."""
+    torch = needed("torch")
+    numbers.Integral.register(torch.SymInt)
+    torch.SymInt.__deepcopy__ = lambda self, memo: self
+    torch.SymInt.__copy__ = lambda self: self
+    needed("torch.fx.experimental._config").meta_nonzero_assume_all_nonzero = True
+    needed("torch._subclasses.fake_tensor").CONSTANT_NUMEL_LIMIT = CONSTANTS
+    torch.compiler.is_compiling = lambda: False
+    floats_without_guards()
+    replaced = without_initialisers()
+    functional = torch.nn.functional
+    for holder, name, stand_in in (
+        (functional, "pad", padded),
+        (functional, "interpolate", resized),
+        (functional, "group_norm", group_normed),
+        (torch.Tensor, "masked_scatter", scattered),
+        (torch, "linspace", spaced),
+        (torch, "rand", drawn),
+        *((torch._VF, name, recurrent) for name in RECURRENT),
+    ):
+        before = getattr(holder, name)
+        replaced[before] = stand_in(before)
+        setattr(holder, name, replaced[before])
+    shadow(own, replaced)
+
+
+def symbolic(*values: Any) -> bool:
+    """Whether a symbolic integer is among ``values``, or in their lists and shapes."""
+    kind = needed("torch").SymInt
+    return any(isinstance(value, kind) or (isinstance(value, (tuple, list)) and symbolic(*value)) for value in values)
+
+
+def floats_without_guards() -> None:
+    """A float that is read from a symbol, such as a square root, is a value and no condition on sizes."""
+    node = needed("torch.fx.experimental.sym_node").SymNode
+    read = node.guard_float
+    node.guard_float = lambda self, file, line: read(self, file, line) if self.hint is None else float(self.hint)
+
+
+def without_initialisers() -> dict[Any, Any]:
+    """Parameters stay as they are allocated; ties between them are kept. Returns (initialiser -> what stands for it)."""
+    torch = needed("torch")
+    places = [torch.nn.init]
+    if transformers := sys.modules.get("transformers"):
+        places.append(needed("transformers.initialization"))
+        transformers.PreTrainedModel.initialize_weights = lambda self, *_, **__: None
+        transformers.GenerationConfig.from_model_config = classmethod(lambda kind, *_, **__: kind())
+    replaced = {}
+    for place in places:
+        for name, function in list(vars(place).items()):
+            if callable(function) and name.endswith("_") and not name.startswith("__"):
+                replaced[function] = lambda tensor, *_, **__: tensor
+                setattr(place, name, replaced[function])
+    for kind in list(vars(torch.nn).values()):
+        if isinstance(kind, type) and "reset_parameters" in vars(kind):
+            kind.reset_parameters = lambda self: None
+    return replaced
+
+
+def padded(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``F.pad`` with a constant: C++ reads plain sizes."""
+
+    def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+        if mode != "constant" or not symbolic(input.shape, pad):
+            return original(input, pad, mode, value)
+        shape = list(input.shape)
+        for axis in range(len(pad) // 2):
+            shape[-1 - axis] = shape[-1 - axis] + pad[2 * axis] + pad[2 * axis + 1]
+        return filled(input, shape)
+
+    return pad
+
+
+def filled(tensor: Any, shape: Any, *others: Any) -> Any:
+    """Tensor of another shape through which gradients flow to ``tensor`` and to floating-point ``others``."""
+    found = tensor.new_zeros(shape)
+    for one in (tensor, *others):
+        if one.is_floating_point() or one.is_complex():
+            found = found + one.sum() * 0
+    return found
+
+
+def resized(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``F.interpolate``: C++ reads plain sizes."""
+
+    def interpolate(input: Any, size: Any = None, scale_factor: Any = None, *rest: Any, **options: Any) -> Any:
+        if not symbolic(input.shape, size):
+            return original(input, size, scale_factor, *rest, **options)
+        axes = input.shape[2:]
+
+        def each(given: Any) -> list[Any]:
+            return list(given) if isinstance(given, (list, tuple)) else [given] * len(axes)
+
+        def times(length: Any, factor: Any) -> Any:
+            return length * int(factor) if factor == int(factor) else Integers(length * factor)
+
+        sides = each(size) if size is not None else [times(*pair) for pair in zip(axes, each(scale_factor), strict=True)]
+        return filled(input, (*input.shape[:2], *sides))
+
+    return interpolate
+
+
+def group_normed(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``F.group_norm``: the number of groups is a plain integer in C++."""
+
+    def group_norm(input: Any, num_groups: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+        if not symbolic(num_groups):
+            return original(input, num_groups, weight, bias, eps)
+        if input.shape[1] % num_groups != 0:
+            raise RuntimeError("the groups do not divide the channels")
+        axes = [1] * (input.dim() - 2)
+        found = input * 1 if weight is None else input * weight.view(-1, *axes)
+        return found if bias is None else found + bias.view(-1, *axes)
+
+    return group_norm
+
+
+def scattered(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``Tensor.masked_scatter``: C++ reads plain sizes."""
+
+    def masked_scatter(self: Any, mask: Any, source: Any) -> Any:
+        if not symbolic(self.shape, source.shape):
+            return original(self, mask, source)
+        return filled(self, self.shape, source)
+
+    return masked_scatter
+
+
+def spaced(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``torch.linspace`` of plain numbers: a constant whose values can be read."""
+    torch = needed("torch")
+
+    def linspace(start: Any, end: Any, steps: Any, *rest: Any, **options: Any) -> Any:
+        if type(steps) is not int or steps > CONSTANTS or not all(isinstance(one, (int, float)) for one in (start, end)):
+            return original(start, end, steps, *rest, **options)
+        return torch.tensor([start + (end - start) * place / max(1, steps - 1) for place in range(steps)])
+
+    return linspace
+
+
+def drawn(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``torch.rand([])``: 1, so that no layer is dropped at random."""
+    return lambda *shape, **options: 1.0 if not options and shape in ((), ([],), ((),)) else original(*shape, **options)
+
+
+def recurrent(original: Callable[..., Any]) -> Callable[..., Any]:
+    """LSTM, GRU and RNN layers: C++ runs one step after another, of a plain number.
+
+    The same products run over all steps at once; the first step's state is that of the caller.
+    """
+    torch, linear = needed("torch"), needed("torch").nn.functional.linear
+
+    def run(input: Any, state: Any, weights: Any, *rest: Any) -> Any:
+        if not symbolic(input.shape) or len(rest) != 6:
+            return original(input, state, weights, *rest)
+        biases, layers, _, _, bidirectional, batch_first = rest
+        states = state if isinstance(state, (tuple, list)) else (state,)
+        steps = 1 if batch_first else 0
+        each = len(weights) // (layers * (1 + bidirectional))
+        values, left = input, list(weights)
+        for layer in range(layers):
+            found = []
+            for direction in range(1 + bidirectional):
+                own, left = left[:each], left[each:]
+                begin = states[0][layer * (1 + bidirectional) + direction].unsqueeze(steps)
+                gates = linear(values, own[0])
+                inner = own[1].shape[1]
+                before = gates.narrow(-1, 0, inner).narrow(steps, 1, gates.shape[steps] - 1)
+                after = torch.cat([linear(begin, own[1]), linear(before, own[1])], steps).narrow(-1, 0, own[1].shape[0])
+                width = states[-1].shape[-1]
+                hidden = (gates + after).narrow(-1, 0, width)
+                for bias in own[2:4] if biases else ():
+                    hidden = hidden + bias.narrow(0, 0, width)
+                if each in (3, 5):
+                    hidden = linear(hidden, own[-1])
+                found.append(hidden)
+            values = torch.cat(found, -1)
+        last = [one + values.sum() * 0 for one in states]
+        return (values, *last)
+
+    return run
+
+
+class _IntegerType(type):
+    """Makes ``Integers`` answer as ``int`` does, and keep symbols."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, (int, needed("torch").SymInt))
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, (int, needed("torch").SymInt))
+
+    def __call__(cls, value: Any = 0, *base: Any) -> Any:
+        torch = needed("torch")
+        if isinstance(value, torch.SymInt):
+            return value
+        return torch.sym_int(value) if isinstance(value, torch.SymFloat) else int(value, *base)
+
+
+class Integers(metaclass=_IntegerType):
+    """Stands for ``int`` in module code: a symbolic integer is one, and stays symbolic."""
+
+
+def symbolic_math() -> types.ModuleType:
+    """A copy of :mod:`math` whose roots and roundings keep symbols; logarithms read the value, under a guard."""
+    torch, found = needed("torch"), types.ModuleType("math")
+    vars(found).update(vars(math))
+
+    def lift(name: str, function: Callable[[Any], Any]) -> None:
+        plain = getattr(math, name)
+        kinds = (torch.SymInt, torch.SymFloat)
+        setattr(found, name, lambda value, *more: function(value) if isinstance(value, kinds) else plain(value, *more))
+
+    lift("sqrt", lambda value: torch._sym_sqrt(torch.sym_float(value)))
+    lift("ceil", lambda value: value if isinstance(value, torch.SymInt) else value.__ceil__())
+    lift("floor", lambda value: value if isinstance(value, torch.SymInt) else value.__floor__())
+    lift("log", lambda value: math.log(value.__index__() if isinstance(value, torch.SymInt) else float(value)))
+    lift("log2", lambda value: math.log2(value.__index__() if isinstance(value, torch.SymInt) else float(value)))
+    return found
+
+
+def shadow(own: tuple[str, ...], functions: Mapping[Any, Any]) -> None:
+    """Replace ``int``, ``math`` and the keys of ``functions`` in the modules whose code handles sizes."""
+    changed = symbolic_math()
+    replaced = {
+        "math": (math, changed),
+        **{name: (getattr(math, name), getattr(changed, name)) for name in ("sqrt", "ceil", "floor")},
+    }
+    for name, module in list(sys.modules.items()):
+        if not isinstance(module, types.ModuleType) or not (name in own or name.startswith(LIBRARIES)):
+            continue
+        names = vars(module)
+        if "is_tracing" in names:
+            names["is_tracing"] = lambda *_, **__: True
+        if "torch_compilable_check" in names:
+            names["torch_compilable_check"] = lambda *_, **__: None
+        for word, (before, after) in replaced.items():
+            if names.get(word) is before:
+                names[word] = after
+        for word, value in list(names.items()):
+            if isinstance(value, types.FunctionType | types.BuiltinFunctionType) and value in functions:
+                names[word] = functions[value]
+        if "int" not in names and not NOT_SHADOWED.search(name) and not is_dtype(module):
+            names["int"] = Integers
+
+
+def is_dtype(module: types.ModuleType) -> bool:
+    """Whether a module's source uses ``int`` as a dtype."""
+    try:
+        return re.search(r"dtype=int[,) ]|\.to\(int\)", Path(str(module.__file__)).read_text("utf-8")) is not None
+    except (OSError, UnicodeDecodeError):
+        return True
