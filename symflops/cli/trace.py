@@ -1,9 +1,9 @@
 """Runs a real module class with symbols as its sizes, and prints the closed forms that it tells.
 
-Parameters and FLOPs of both passes, in the fields of the class's own config and the lengths of its inputs, by module; where they
-hold; and at how many unseen configs they were equal to PyTorch's counter. The class is not changed; it runs in a process of its
-own, without values in its tensors (needs 'pip install symflops[verify]'). A class of a file is run: trace only files that you
-trust. Exit code 1 if the forms are not proven.
+Parameters and FLOPs of both passes, in the fields of the class's own config and the lengths of its inputs, by module; where
+they hold; and at how many unseen configs they were equal to PyTorch's counter. The class is not changed; it runs in a
+process of its own, without values in its tensors (needs 'pip install symflops[verify]'). A class of a file is run: trace
+only files that you trust. Exit code 1 if the forms are not proven.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Trace a class and print its forms; return the exit code, 1 if they are not proven."""
-    from symflops.support.reading import parse_json, read_json
+    from symflops.cli.draft import read
     from symflops.verify.classes import referenced
     from symflops.verify.symbolic import printing
     from symflops.verify.symbolic.traced import trace
@@ -35,11 +35,8 @@ def run(args: argparse.Namespace) -> int:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # a user's own package is found where the command runs, as 'python -m' finds it
-
-    def data(text: str | None) -> dict[str, object] | None:
-        return None if text is None else parse_json(text) if text.lstrip().startswith("{") else read_json(Path(text))
-
-    found = trace(referenced(args.reference), config=data(args.config), inputs=data(args.inputs), seconds=args.timeout)
+    config, inputs = (None if text is None else read(text) for text in (args.config, args.inputs))
+    found = trace(referenced(args.reference), config=config, inputs=inputs, seconds=args.timeout)
     if args.format == "json":
         print(json.dumps(printing.as_json(found), indent=1))
     else:

@@ -23,7 +23,7 @@ ATTEMPTS = 14
 FIGURES = ("parameters", "forward", "backward")
 
 
-class _Exact(PythonCodePrinter):
+class _Exact(PythonCodePrinter):  # type: ignore[misc]
     """Prints expressions over integers whose values are exact: floors as ``//``, other quotients as fractions."""
 
     def _print_Rational(self, found: Any) -> str:
@@ -106,9 +106,10 @@ def forms_of(example: Example, seconds: float) -> Forms:
             continue
         fields.append(place)
         del dropped[place]
+    counts = trace.counts
     found = Forms(
-        example, *(getattr(trace.counts, name) for name in FIGURES), by_kind(trace.counts), trace.derived, trace.guards, trace.places,
-        {dotted(place): why for place, why in dropped.items()}, trace.counts.missed, first_of_kind(trace.counts.shapes), {}, trace.lines,
+        example, counts.parameters, counts.forward, counts.backward, by_kind(counts), trace.derived, trace.guards, trace.places,
+        {dotted(place): why for place, why in dropped.items()}, counts.missed, first_of_kind(counts.shapes), {}, trace.lines,
     )  # fmt: skip
     for place in list(example.depths):
         if time.monotonic() > until - seconds / 4:

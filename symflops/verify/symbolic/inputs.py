@@ -19,17 +19,12 @@ Candidate = Callable[[], dict[str, Any]]
 LENGTHS = {"b": 3, "s": 14, "t": 11, "h": 16, "w": 24, "f": 5}
 """Lengths of the example: no two are equal."""
 VISION = (
-    "vision_config",
-    "visual_config",
-    "vision_tower_config",
-    "encoder",
-    "image_encoder",
-    "backbone_config",
-    "pixel_config",
-)
+    "vision_config", "visual_config", "vision_tower_config", "encoder", "image_encoder", "backbone_config", "pixel_config",
+)  # fmt: skip
 WIDTHS = (
-    "cross_attention_dim", "joint_attention_dim", "caption_channels", "text_dim", "text_embed_dim", "text_hidden_dim", "text_hidden_size",
-    "cap_feat_dim", "context_in_dim", "text_in_features", "encoder_hidden_size", "text_states_dim", "embedding_dim", "encoder_hid_dim",
+    "cross_attention_dim", "joint_attention_dim", "caption_channels", "text_dim", "text_embed_dim", "text_hidden_dim",
+    "text_hidden_size", "cap_feat_dim", "context_in_dim", "text_in_features", "encoder_hidden_size", "text_states_dim",
+    "embedding_dim", "encoder_hid_dim",
 )  # fmt: skip
 """Fields of diffusers' configs that hold the width of text embeddings."""
 

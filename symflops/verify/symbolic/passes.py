@@ -11,20 +11,32 @@ from typing import Any
 from symflops.verify.counting import dispatching, first_tensors, plain_attention, tensors_in
 from symflops.verify.tensors import needed
 
-FREE = re.compile(
-    r"^_?(safe_softmax|abs|alias|all|allclose|amax|amin|aminmax|any|arange|argmax|argmin|argsort|as_strided|assert\w*|avg_pool\w*|adaptive\w*pool\w*"
-    r"|bernoulli|bincount|bitwise\w*|bucketize|cat|ceil|chunk|clamp\w*|clone|complex|conj\w*|constant_pad_nd|convert_element_type|copy|cumprod|cumsum"
-    r"|deg2rad|detach|device|diag\w*|div|dropout\w*|efficientzerotensor|embedding\w*|empty\w*|eq|equal|exp\w*|eye|fill|flip|floor\w*|fft\w*|full\w*|fused_dropout"
-    r"|gather\w*|ge|gelu\w*|glu\w*|grid_sampler\w*|gt|hardtanh\w*|hardsigmoid\w*|hardswish\w*|heaviside|histc|im2col|col2im|index\w*|is\w*|item|kthvalue"
-    r"|le|leaky_relu\w*|lift\w*|linspace|local_scalar_dense|log\w*|logical\w*|lt|masked\w*|max\w*|mean|median|min\w*|mish\w*|mode|mul|multinomial"
-    r"|native\w*norm\w*|fused_rms_norm\w*|ne|neg|new\w*|nan_to_num|nll_loss\w*|nonzero\w*|norm\w*|normal\w*|one_hot|ones\w*|permute\w*|pixel\w*|polar|pow|prelu\w*"
-    r"|prod|put|rand\w*|range|real|imag|reciprocal|reflection_pad\w*|relu\w*|remainder|renorm|repeat\w*|replication_pad\w*|reshape\w*|resize\w*|roll|rot90|round|rsqrt|rsub"
-    r"|scalar_tensor|scatter\w*|select\w*|selu|elu\w*|celu\w*|set|sgn|sigmoid\w*|sign\w*|silu\w*|sin\w*|cos\w*|tan\w*|slice\w*|softmax\w*|softplus\w*|sort|split\w*|sqrt"
-    r"|square|squeeze\w*|stack|std\w*|sub|sum|sym_\w*|t|take\w*|threshold\w*|to\w*|topk|trace|transpose\w*|tril\w*|triu\w*|trunc|unbind\w*|unfold\w*|uniform\w*|unique\w*"
-    r"|unsafe\w*|unsqueeze\w*|upsample\w*|value_selecting\w*|var\w*|view\w*|weight_norm\w*|where|xlogy|zero\w*|zeros\w*|add|addcmul|addcdiv|angle|atan2|atan|asin|acos"
-    r"|erf\w*|lerp|hypot|fmod|gcd|nextafter|logsumexp|cummax|cummin|dist|cdist_free|segment_reduce|batch_norm\w*|cudnn_batch\w*|channel_shuffle|has_compatible\w*|huber\w*|mse\w*|l1\w*|smooth_l1\w*|binary_cross\w*)_?$"
-)
+WORDS = """
+adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d arange argsort assert_async
+assert_scalar assert_tensor_metadata avg_pool1d avg_pool2d avg_pool3d batch_norm_with_update bernoulli
+binary_cross_entropy bincount bucketize cat channel_shuffle clone col2im complex constant_pad_nd contiguous copy
+cudnn_batch_norm cummax cummin cumprod cumsum detach device diag_embed dropout efficientzerotensor embedding
+embedding_dense empty empty_like empty_strided equal eye fft_c2c fft_c2r fft_r2c fill flip full full_like
+fused_dropout fused_rms_norm gather glu grid_sampler_2d grid_sampler_3d histc huber_loss im2col index index_add
+index_copy index_fill index_put index_select is_same_size item kthvalue l1_loss lift_fresh linspace local_scalar_dense
+log_softmax logcumsumexp masked_fill masked_scatter masked_select max_pool2d_with_indices max_pool3d_with_indices
+median mode mse_loss multinomial native_batch_norm native_batch_norm_legit native_batch_norm_legit_no_training
+native_dropout native_group_norm native_layer_norm new_empty new_full new_ones new_zeros nll_loss nll_loss2d nonzero
+normal one_hot ones ones_like pixel_shuffle pixel_unshuffle polar prelu_kernel prims_convert_element_type put rand
+rand_like randint randn randn_like randperm reflection_pad1d reflection_pad2d reflection_pad3d renorm repeat
+repeat_interleave replication_pad1d replication_pad2d replication_pad3d reshape_alias resize roll rot90
+rrelu_with_noise safe_softmax scalar_tensor scatter scatter_add scatter_reduce searchsorted segment_reduce select
+select_scatter set slice slice_scatter smooth_l1_loss softmax sort split_with_sizes_copy stack sym_numel sym_size
+sym_stride take to_copy topk tril tril_indices triu triu_indices unfold uniform unique2 unique_consecutive unique_dim
+unsafe_index unsafe_split unsafe_view upsample_bicubic2d upsample_bicubic2d_aa upsample_bilinear2d
+upsample_bilinear2d_aa upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
+upsample_nearest_exact1d upsample_nearest_exact2d upsample_trilinear3d value_selecting_reduction view_as_complex
+view_as_real weight_norm_differentiable weight_norm_interface where zeros zeros_like
+"""
+FREE = frozenset(WORDS.split())
 """Operators of PyTorch that move, compare, reduce, draw or work element by element: no convention counts them as contractions."""
+VARIANT = re.compile(r"(_backward)?(_data|_copy|_out|_forward)?_?$")
+"""Ends of an operator's name that say in which pass, or into which tensor, it works."""
 
 
 @dataclass
@@ -56,15 +68,20 @@ def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] 
     missed: dict[str, int] = {}
     registry, asked = counting.flop_registry, torch.ops.aten._local_scalar_dense.default
 
+    def free(operator: Any, name: str) -> bool:
+        """Whether an operator is known to do no counted work: by its tags, or by its name without marks of its variants."""
+        tags = torch.Tag
+        if operator.is_view or {tags.pointwise, tags.reduction, tags.view_copy} & set(operator.tags):
+            return True
+        return VARIANT.sub("", name).strip("_") in FREE
+
     def seen(operator: Any, args: Any, kwargs: Any) -> Any:
         if operator is asked and args[0].dtype is torch.bool and args[0].device.type == "meta":
             return True  # checks of values, such as whether a mask is full, usually hold
         packet = operator._overloadpacket
         name = packet.__name__
-        if packet not in registry and not FREE.match(name) and not name.startswith("__"):
-            tags = torch.Tag
-            if not {tags.pointwise, tags.reduction, tags.view_copy} & set(operator.tags) and not operator.is_view:
-                missed[name] = missed.get(name, 0) + 1
+        if packet not in registry and not free(operator, name):
+            missed[name] = missed.get(name, 0) + 1
         return operator(*args, **kwargs)
 
     with plain_attention(), kernels_that_are_counted(), nonzero_on_meta(), outputs_of(model, shapes), dispatching(seen):

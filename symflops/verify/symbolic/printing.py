@@ -25,7 +25,7 @@ MEANINGS = {
 """Lengths of the inputs that classes are known to take."""
 
 
-class _Printer(StrPrinter):
+class _Printer(StrPrinter):  # type: ignore[misc]
     """Prints floors of quotients as ``//``, remainders as ``%``, and equations as Python does."""
 
     def _print_floor(self, found: Any) -> str:

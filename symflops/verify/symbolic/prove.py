@@ -12,7 +12,6 @@ import sympy
 
 from symflops.verify.symbolic.explore import said
 from symflops.verify.symbolic.forms import FIGURES, Forms, by_kind, compiled, numbers_at
-from symflops.verify.symbolic.tracer import Example
 
 POINTS = 4
 """Unseen configs at which forms are proven; at least three must run."""
@@ -265,7 +264,7 @@ class Prover:
     def reduce(self, proof: Proof, until: float) -> None:
         """Find a domain in plain words: outside of it the class was seen to fail or to cost something else.
 
-        Inside of it, each condition of the trace holds at all sampled points, or the class was exact at points where it does not.
+        Inside of it, each condition of the trace holds at all sampled points, or the class was exact where it does not.
         """
         symbols = [sympy.Symbol(name, integer=True, positive=True) for name in self.names]
         together = {frozenset(guard.free_symbols) for guard, _ in self.guards}

@@ -82,7 +82,7 @@ def without_initialisers() -> dict[Any, Any]:
                 setattr(place, name, replaced[function])
     for kind in list(vars(torch.nn).values()):
         if isinstance(kind, type) and "reset_parameters" in vars(kind):
-            kind.reset_parameters = lambda self: None
+            setattr(kind, "reset_parameters", lambda self: None)  # noqa: B010  # typed as a plain class
     return replaced
 
 
@@ -111,6 +111,7 @@ def filled(tensor: Any, shape: Any, *others: Any) -> Any:
 
 def resized(original: Callable[..., Any]) -> Callable[..., Any]:
     """``F.interpolate``: C++ reads plain sizes."""
+    torch = needed("torch")
 
     def interpolate(input: Any, size: Any = None, scale_factor: Any = None, *rest: Any, **options: Any) -> Any:
         if not symbolic(input.shape, size):
@@ -121,7 +122,7 @@ def resized(original: Callable[..., Any]) -> Callable[..., Any]:
             return list(given) if isinstance(given, (list, tuple)) else [given] * len(axes)
 
         def times(length: Any, factor: Any) -> Any:
-            return length * int(factor) if factor == int(factor) else Integers(length * factor)
+            return length * int(factor) if factor == int(factor) else torch.sym_int(length * factor)
 
         sides = each(size) if size is not None else [times(*pair) for pair in zip(axes, each(scale_factor), strict=True)]
         return filled(input, (*input.shape[:2], *sides))

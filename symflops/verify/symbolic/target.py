@@ -150,7 +150,8 @@ def nested(value: Any) -> bool:
 def at(config: Any, place: Place) -> Any:
     """The value at a place of a config object or dict."""
     for word in place:
-        config = config[word] if isinstance(config, (Mapping, list, tuple)) else getattr(config, str(word))
+        listed: Any = isinstance(config, (Mapping, list, tuple))
+        config = config[word] if listed else getattr(config, str(word))
     return config
 
 

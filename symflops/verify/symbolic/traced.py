@@ -17,10 +17,10 @@ from symflops.support.errors import SymflopsError
 from symflops.verify.symbolic import shadows
 from symflops.verify.symbolic.explore import example_of
 from symflops.verify.symbolic.forms import FIGURES, Forms, compiled, forms_of
+from symflops.verify.symbolic.inputs import Given
 from symflops.verify.symbolic.printing import in_terminal, neat, text_of, tree
 from symflops.verify.symbolic.process import in_process
 from symflops.verify.symbolic.prove import Proof, Prover
-from symflops.verify.symbolic.inputs import Given
 from symflops.verify.symbolic.target import LiveTarget, Target, dotted, places
 from symflops.verify.symbolic.tracer import Example
 
@@ -240,7 +240,7 @@ def published(forms: Forms, proof: Proof) -> Traced:
     """The result of a trace and its proof, with the numbers of the config as it was given."""
     used = {one.name for one in forms.symbols}
     derived = {one.name: expression for one, expression in forms.derived.items()}
-    lines = {name: line for name, line in forms.lines.items()}
+    lines = forms.lines
     fields = {}
     example = forms.example
     origins = example.given.origins if example.given else {}
@@ -267,7 +267,8 @@ def published(forms: Forms, proof: Proof) -> Traced:
     conditions = proof.domain
     plain = partial(divided, conditions=[one for one, _ in conditions])
     return Traced(
-        example.name, *(plain(getattr(forms, name)) for name in FIGURES), {path: plain(one) for path, one in forms.modules.items()},
+        example.name, plain(forms.parameters), plain(forms.forward), plain(forms.backward),
+        {path: plain(one) for path, one in forms.modules.items()},
         tuple(one for one, _ in conditions), tuple(line for _, line in conditions), fields,
         {name: int(getattr(counts, name)) for name in FIGURES}, forms.missed, proof.exact,
         proof.why_not, forms.shapes, example.fixed(),
