@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from symflops.training.introspect.model import of_model
     from symflops.training.introspect.proof import estimate
     from symflops.training.meter.mfu import MFUMeter
+    from symflops.verify.symbolic.traced import trace
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Derived", "MFUMeter", "Model", "SpecError", "SymflopsError", "__version__", "compare", "estimate", "explain", "load",
-    "of_model",
+    "of_model", "trace",
 ]  # fmt: skip
 
 _WHERE = {
@@ -41,6 +42,7 @@ _WHERE = {
     "explain": "symflops.analysis.explanation",
     "load": "symflops.api",
     "of_model": "symflops.training.introspect.model",
+    "trace": "symflops.verify.symbolic.traced",
 }
 
 

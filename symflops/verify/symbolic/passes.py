@@ -21,7 +21,7 @@ fused_dropout fused_rms_norm gather glu grid_sampler_2d grid_sampler_3d histc hu
 index_copy index_fill index_put index_select is_same_size item kthvalue l1_loss lift_fresh linspace local_scalar_dense
 log_softmax logcumsumexp masked_fill masked_scatter masked_select max_pool2d_with_indices max_pool3d_with_indices
 median mode mse_loss multinomial native_batch_norm native_batch_norm_legit native_batch_norm_legit_no_training
-native_dropout native_group_norm native_layer_norm new_empty new_full new_ones new_zeros nll_loss nll_loss2d nonzero
+native_dropout native_group_norm native_layer_norm new_empty new_empty_strided new_full new_ones new_zeros nll_loss nll_loss2d nonzero
 normal one_hot ones ones_like pixel_shuffle pixel_unshuffle polar prelu_kernel prims_convert_element_type put rand
 rand_like randint randn randn_like randperm reflection_pad1d reflection_pad2d reflection_pad3d renorm repeat
 repeat_interleave replication_pad1d replication_pad2d replication_pad3d reshape_alias resize roll rot90
@@ -73,7 +73,7 @@ def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] 
         tags = torch.Tag
         if operator.is_view or {tags.pointwise, tags.reduction, tags.view_copy} & set(operator.tags):
             return True
-        return VARIANT.sub("", name).strip("_") in FREE
+        return not FREE.isdisjoint((name.strip("_"), VARIANT.sub("", name).strip("_")))
 
     def seen(operator: Any, args: Any, kwargs: Any) -> Any:
         if operator is asked and args[0].dtype is torch.bool and args[0].device.type == "meta":

@@ -42,6 +42,7 @@ def install(own: tuple[str, ...] = ()) -> None:
         (functional, "pad", padded),
         (functional, "interpolate", resized),
         (functional, "group_norm", group_normed),
+        (functional, "bilinear", bilinear),
         (torch.Tensor, "masked_scatter", scattered),
         (torch, "linspace", spaced),
         (torch, "rand", drawn),
@@ -154,6 +155,16 @@ def scattered(original: Callable[..., Any]) -> Callable[..., Any]:
         return filled(self, self.shape, source)
 
     return masked_scatter
+
+
+def bilinear(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``F.bilinear``, which PyTorch's counter does not count: its kernel does not run without values."""
+
+    def form(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+        found = filled(input1, (*input1.shape[:-1], weight.shape[0]), input2, weight)
+        return found if bias is None else found + bias
+
+    return form
 
 
 def spaced(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -270,7 +270,7 @@ def published(forms: Forms, proof: Proof) -> Traced:
         example.name, plain(forms.parameters), plain(forms.forward), plain(forms.backward),
         {path: plain(one) for path, one in forms.modules.items()},
         tuple(one for one, _ in conditions), tuple(line for _, line in conditions), fields,
-        {name: int(getattr(counts, name)) for name in FIGURES}, forms.missed, proof.exact,
+        {name: int(getattr(counts, name)) for name in FIGURES}, counts.missed, proof.exact,
         proof.why_not, forms.shapes, example.fixed(),
     )  # fmt: skip
 

@@ -237,8 +237,9 @@ def code_line() -> str:
 
 
 def below_packages(file: str) -> str:
-    """The path of a source file without the folders above its package."""
-    return re.sub(r"^.*site-packages/", "", file)
+    """The path of a source file below the folder of packages, or its name."""
+    before, packages, path = file.rpartition("site-packages/")
+    return path if packages else before.rpartition("/")[2] or path.rpartition("/")[2]
 
 
 def blamed(error: BaseException, tracing: Tracing) -> tuple[set[Place], str]:

@@ -1,0 +1,216 @@
+"""Traces of real modules with symbols as their sizes.
+
+Witnesses: arithmetic by hand, PyTorch's own counter on real tensors, and the real class at configs that the trace did not see.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from functools import cache
+from typing import Any
+
+import pytest
+import sympy
+import torch
+from torch import nn
+
+import symflops
+from symflops.cli.main import main
+from symflops.support.errors import SymflopsError
+from symflops.verify.counting import counter, plain_attention
+from symflops.verify.symbolic.printing import text_of
+from symflops.verify.symbolic.traced import Traced
+from tests.verify import traced_modules as modules
+
+TEXT = {"x": {"shape": [2, 7, 24]}}
+
+
+@cache
+def traced(name: str, shape: tuple[int, ...], **options: Any) -> Traced:
+    return symflops.trace(getattr(modules, name), inputs={"x": {"shape": list(shape)}}, **options)
+
+
+def equal(found: sympy.Expr, text: str) -> bool:
+    names = {one.name: one for one in found.free_symbols}
+    return sympy.expand(found - sympy.sympify(text, locals=names)) == 0
+
+
+def conditions(found: Traced) -> set[str]:
+    return {text_of(one) for one in found.domain}
+
+
+def counted(model: nn.Module, *arguments: Any) -> tuple[int, int]:
+    """FLOPs of both passes by PyTorch's counter, on real tensors: attention as two products, grouped convolutions once."""
+    with plain_attention(), counter() as forward:
+        output = model(*arguments)
+    with plain_attention(), counter() as backward:
+        (next(iter(output.values())) if isinstance(output, dict) else output).sum().backward()
+    return forward.get_total_flops(), backward.get_total_flops()
+
+
+def test_sizes_of_a_constructor_and_a_number_of_layers_are_symbols():
+    found = traced("Perceptron", (2, 7, 12))
+    assert found.proven and found.exact >= 3
+    assert equal(found.parameters, "layers*(2*width*hidden + width + hidden)")
+    assert equal(found.forward, "4*b*s*layers*width*hidden")
+    assert equal(found.backward, "8*b*s*layers*width*hidden - 2*b*s*width*hidden")  # no gradient of the input
+    assert found.fields["t"].kind == "derived" and found.fields["t"].note == "t = width"
+    assert found.numbers == {"parameters": 3 * 512, "forward": 4 * 14 * 3 * 240, "backward": 8 * 14 * 3 * 240 - 2 * 14 * 240}
+
+
+def test_attention_counts_all_pairs_and_tells_its_domain():
+    found = traced("Attention", (2, 7, 24))
+    assert found.proven and equal(found.forward, "8*b*s*width**2 + 4*b*s**2*width")
+    assert conditions(found) == {"width % heads == 0"}
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "options"),
+    [("Perceptron", (2, 7, 12), {}), ("Attention", (2, 7, 24), {}), ("Convolutions", (2, 3, 9, 12), {}), ("Einsum", (2, 7, 8), {}), ("Strict", (2, 7, 24), {})],
+)
+def test_numbers_are_those_of_the_counter_on_real_tensors(name, shape, options):
+    found, model = traced(name, shape), getattr(modules, name)()
+    forward, backward = counted(model, torch.randn(shape))
+    assert found.proven
+    assert found.numbers == {"parameters": sum(one.numel() for one in model.parameters()), "forward": forward, "backward": backward}
+
+
+@pytest.mark.parametrize(("kind", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+@pytest.mark.parametrize("both", [False, True])
+def test_recurrent_layers_are_counted_step_by_step(kind, gates, both):
+    found = symflops.trace(modules.Recurrent(kind, 10, 16, 2, both), torch.randn(2, 7, 10))
+    ways = 1 + both
+    assert found.proven, found.unproven
+    below = 16 * ways  # the second layer's input
+    assert equal(found.forward, f"2*b*s*{gates}*16*{ways}*({10 + 16} + {below + 16})")
+    # the first layer has no gradient of its input, and no layer one of its first state
+    assert equal(found.backward, f"2*({gates}*16*{ways}*2*b*s*({10 + 16} + {below + 16}) - {gates}*16*{ways}*b*s*10 - 2*{gates}*16*16*{ways}*b)")
+
+
+def test_a_live_module_has_numbers_as_sizes_and_letters_as_lengths():
+    found = symflops.trace(modules.Shared(), torch.zeros(2, 7, dtype=torch.long))
+    assert found.proven and equal(found.parameters, "30*8 + 8*8 + 8")
+    assert equal(found.forward, "2*b*s*(3*64 + 240)") and found.fields["b"].note == "argument 0[0]"
+    frozen = symflops.trace(modules.Frozen(), (torch.randn(2, 8), [torch.randn(2, 8)]))
+    assert equal(frozen.forward, "2*b*8*32") and equal(frozen.backward, "2*b*8*24")
+
+
+def test_nothing_of_a_live_module_or_of_torch_changes():
+    model = modules.Perceptron()
+    before = {name: (one.device, id(one)) for name, one in model.named_parameters()}
+    functions = (nn.functional.pad, nn.functional.group_norm, nn.init.xavier_uniform_, torch.rand, torch._VF.lstm, vars(nn.modules.conv).get("int"))
+    symflops.trace(model, torch.randn(2, 7, 12))
+    assert before == {name: (one.device, id(one)) for name, one in model.named_parameters()}
+    assert functions == (nn.functional.pad, nn.functional.group_norm, nn.init.xavier_uniform_, torch.rand, torch._VF.lstm, vars(nn.modules.conv).get("int"))
+
+
+def test_the_domain_has_what_the_class_refuses_and_what_costs_something_else():
+    strict = traced("Strict", (2, 7, 24))
+    assert {"width % heads == 0", "s <= longest"} <= conditions(strict)
+    branching = symflops.trace(modules.Branching(), torch.randn(2, 7, 8))
+    assert branching.proven and conditions(branching) == {"s < 20"}
+    with pytest.raises(SymflopsError, match="outside of the domain of Branching: s < 20"):
+        branching.at({"b": 2, "s": 20})
+    assert branching.at({"b": 2, "s": 19})["forward"] == 2 * 38 * 64
+
+
+def test_what_does_not_grow_by_equal_layers_is_not_proven():
+    found = symflops.trace(modules.Quadratic, inputs={"x": {"shape": [3, 4]}})
+    assert not found.proven and "parameters" in found.unproven
+
+
+def test_an_operator_without_a_rule_is_listed():
+    found = symflops.trace(modules.Unruled(), torch.randn(3, 8))
+    assert "_trilinear" in found.missed and found.forward == 0
+
+
+def test_a_module_that_reads_values_is_told():
+    with pytest.raises(SymflopsError, match="Valued does not run"):
+        symflops.trace(modules.Valued, inputs={"x": {"shape": [9, 8]}, "n": {"shape": [70], "dtype": "int64"}})
+
+
+def test_time_is_limited():
+    class Slow(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            while True:
+                x = x + 1
+
+    with pytest.raises(SymflopsError, match="tracing Slow took more than 2 s"):
+        symflops.trace(Slow(), torch.randn(2), seconds=1)
+
+
+def test_an_estimator_refuses_configs_for_which_the_forms_do_not_hold():
+    found = traced("Perceptron", (2, 7, 12))
+    estimator = found.estimator({"width": 10, "hidden": 6, "layers": 5})
+    assert (estimator.parameters, estimator.forward(b=1, s=3)) == (5 * 136, 4 * 3 * 5 * 60)
+    model = modules.Perceptron(10, 6, 5)
+    assert (estimator.forward(b=2, s=7), estimator.backward(b=2, s=7)) == counted(model, torch.randn(2, 7, 10))
+    with pytest.raises(SymflopsError, match="'t' is derived"):
+        found.at({"t": 3})
+    with pytest.raises(SymflopsError, match="'b' is unknown|'q' is unknown"):
+        found.at({"q": 3})
+
+
+def test_the_command_prints_text_json_markdown_and_latex(tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(textwrap.dedent("""
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self, width=12, heads=4):
+                super().__init__()
+                assert width % heads == 0
+                self.layer = nn.Linear(width, 3 * width)
+            def forward(self, x):
+                return self.layer(x)
+    """))  # fmt: skip
+    words = ["trace", f"{tmp_path}/mine.py:Net", "--inputs", json.dumps({"x": {"shape": [2, 12]}})]
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "forward     6*D**2*b" in text and "holds where D % H == 0" in text and "exact at 4 unseen configs" in text
+    assert main([*words, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["forward"] == "6*b*width**2" and data["fields"]["heads"]["kind"] == "unused" and data["proven"]
+    assert main([*words, "--format", "markdown"]) == 0
+    assert "| forward | `6*b*width**2` |" in capsys.readouterr().out
+    assert main([*words, "--format", "latex"]) == 0
+    assert r"\text{forward} &= 6 \mathrm{b} \mathrm{width}^{2}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("reference", "told"),
+    [("transformers:NoSuchModel", "has no class 'NoSuchModel'"), ("llama", "names no class"), ("transformers:LlamaConfig", "is no module class")],
+)
+def test_what_cannot_be_traced_is_told(reference, told, capsys):
+    assert main(["trace", reference]) == 2
+    assert told in capsys.readouterr().err
+
+
+LLAMA = {
+    "parameters": "L*(2*D*d*(H + G) + 3*D*F + 2*D) + D*(2*V + 1)",
+    "forward": "2*b*s*(L*(2*D*d*(H + G) + 3*D*F + 2*H*d*s) + D*V)",
+}
+NAMES = {"L": "num_hidden_layers", "D": "hidden_size", "H": "num_attention_heads", "G": "num_key_value_heads", "d": "head_dim", "F": "intermediate_size", "V": "vocab_size"}
+
+
+def test_a_class_of_transformers_tells_the_closed_form_that_is_known():
+    import transformers
+
+    found = symflops.trace(transformers.LlamaForCausalLM)
+    assert found.proven and conditions(found) == {"num_attention_heads % num_key_value_heads == 0", "head_dim % 2 == 0"}
+    letters = {letter: sympy.Symbol(name, integer=True, positive=True) for letter, name in NAMES.items()}
+    for name, text in LLAMA.items():
+        form = getattr(found, name)
+        assert equal(form, str(sympy.sympify(text).xreplace({sympy.Symbol(letter): one for letter, one in letters.items()})))
+    assert found.backward == 2 * found.forward or sympy.expand(found.backward - 2 * found.forward) == 0
+    assert found.numbers["parameters"] == 6_738_415_616
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["SmolLM3ForCausalLM", "BertForMaskedLM", "Qwen3MoeForCausalLM", "XLNetLMHeadModel", "Gemma2ForCausalLM", "Dinov2WithRegistersForImageClassification"])
+def test_classes_of_transformers_are_proven(name):
+    import transformers
+
+    found = symflops.trace(getattr(transformers, name))
+    assert found.proven, found.unproven
+    assert not found.missed and not [one for one in found.fields.values() if one.kind == "dropped"]

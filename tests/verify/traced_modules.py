@@ -1,0 +1,147 @@
+"""Small modules of many kinds, to trace: each with arguments of its constructor, and inputs."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class Perceptron(nn.Module):
+    def __init__(self, width: int = 12, hidden: int = 20, layers: int = 3) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width)) for _ in range(layers))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = x + layer(x)
+        return x
+
+
+class Attention(nn.Module):
+    def __init__(self, width: int = 24, heads: int = 4) -> None:
+        super().__init__()
+        self.heads, self.qkv, self.out = heads, nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, s, d = x.shape
+        q, k, v = self.qkv(x).view(b, s, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4)
+        return self.out(functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, s, d))
+
+
+class Convolutions(nn.Module):
+    def __init__(self, channels: int = 6, kernel: int = 3, groups: int = 2) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, channels * groups, kernel, padding=kernel // 2)
+        self.second = nn.Conv2d(channels * groups, channels * groups, kernel, groups=groups)
+        self.norm, self.up = nn.GroupNorm(groups, channels * groups), nn.ConvTranspose2d(channels * groups, 5, 2, stride=2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.interpolate(self.up(self.norm(functional.pad(self.second(self.first(x)), (1, 0, 2, 1)))), scale_factor=2)
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind: str = "LSTM", width: int = 10, hidden: int = 16, layers: int = 2, both: bool = False) -> None:
+        super().__init__()
+        self.cells = getattr(nn, kind)(width, hidden, layers, batch_first=True, bidirectional=both)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.cells(x)[0]
+
+
+class Shared(nn.Module):
+    """One layer that runs three times, and a head tied to an embedding."""
+
+    def __init__(self, words: int = 30, width: int = 8) -> None:
+        super().__init__()
+        self.embedding, self.layer, self.head = nn.Embedding(words, width), nn.Linear(width, width), nn.Linear(width, words, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, ids: Tensor) -> dict[str, Tensor]:
+        x = self.embedding(ids)
+        for _ in range(3):
+            x = self.layer(x)
+        return {"logits": self.head(x)}
+
+
+class Frozen(nn.Module):
+    """A frozen layer below one that trains."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.below, self.above = nn.Linear(width, width).requires_grad_(False), nn.Linear(width, 3 * width)
+
+    def forward(self, inputs: tuple[Tensor, list[Tensor]]) -> Tensor:
+        x, (y,) = inputs
+        return self.above(self.below(x) + y)
+
+
+class Strict(nn.Module):
+    """Fails unless its width is a multiple of its heads, and its text short."""
+
+    def __init__(self, width: int = 24, heads: int = 4, longest: int = 32) -> None:
+        super().__init__()
+        if width % heads:
+            raise ValueError("heads")
+        self.longest, self.layer, self.table = longest, nn.Linear(width, width), nn.Embedding(longest, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[1] > self.longest:
+            raise ValueError("long")
+        return self.layer(x + self.table.weight[: x.shape[1]])
+
+
+class Branching(nn.Module):
+    """Costs something else for texts from 20 on."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.layer(x)
+        return self.layer(x) if x.shape[1] >= 20 else x
+
+
+class Quadratic(nn.Module):
+    """Each layer is wider than the one before: no sum of equal layers."""
+
+    def __init__(self, layers: int = 4) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4 + 2 * place, 6 + 2 * place) for place in range(layers))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Valued(nn.Module):
+    """Looks at a number of its inputs."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, n: Tensor) -> Tensor:
+        return self.layer(x[: int(n.sum())])
+
+
+class Unruled(nn.Module):
+    """A bilinear form, which PyTorch's counter does not count."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.form = nn.Bilinear(width, width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.form(x, x)
+
+
+class Einsum(nn.Module):
+    def __init__(self, width: int = 8, rank: int = 3) -> None:
+        super().__init__()
+        self.factor = nn.Parameter(torch.zeros(rank, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.einsum("bsd,rd,rw->bsw", x, self.factor, self.factor)
