@@ -206,7 +206,7 @@ def _columns(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int
     """Read the real or the padded lengths of a stream: number of items, and one column per axis."""
     axes = len(stream.variables)
     if axes and (hasattr(given, "detach") or type(given).__name__ == "ndarray") and len(getattr(given, "shape", ())) > 0:
-        from symflops.evaluate.arrays import axes as columns_of_array
+        from symflops.evaluate.exact import columns_of_array
 
         try:
             return len(given), columns_of_array(stream.name, given, axes)
