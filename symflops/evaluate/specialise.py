@@ -12,9 +12,10 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.evaluate.folding import NO_VALUE, Folding, constant
+from symflops.evaluate.growth import writer_of
 from symflops.evaluate.sizes import MissingSize
 from symflops.evaluate.stored import config_value
-from symflops.formula.factoring import Writer, expanded
+from symflops.formula.factoring import expanded
 from symflops.formula.formula import ONE, ZERO, Apply, Formula, Num, Sym, TallyOf, evaluate, symbols, walk
 from symflops.formula.terms import Rewriting, Terms, plus, times
 from symflops.ir.batch import Moment, Requirement
@@ -49,8 +50,9 @@ def specialise(program: Program, values: Mapping[str, Any], numbers: Collection[
             except NO_VALUE:
                 continue
     whole = {name for name, field in fields.items() if field.kind in WHOLE}
-    whole |= {name for stream in program.streams for name in stream.variables}
-    return _Specialised(program, given, Folding(known, replaced, whole, _writer(program))).program()
+    lengths = [name for stream in program.streams for name in stream.variables]
+    writer = writer_of(program, (line for regime in program.regimes for line in regime.lines), lengths)
+    return _Specialised(program, given, Folding(known, replaced, whole.union(lengths), writer)).program()
 
 
 def _counted(program: Program, fields: Mapping[str, Field], given: Mapping[str, Any]) -> set[str]:
@@ -66,16 +68,6 @@ def _counted(program: Program, fields: Mapping[str, Field], given: Mapping[str, 
 
     Rewriting(noted)((program.cases, program.parameters))
     return {name for name in found if fields[name].kind == "count"}
-
-
-def _writer(program: Program) -> Writer:
-    """Create a writer with the letters in order: iteration counts, derived sizes, sizes, lengths."""
-    lines = [line for regime in program.regimes for line in regime.lines]
-    counted = {id(line.forward): line.forward for line in lines}.values()
-    letters = [name for formula in counted for name in symbols(formula)]
-    letters += [one.letter for one in program.definitions] + [field.letter for field in program.fields]
-    letters += [name for stream in program.streams for name in stream.variables]
-    return Writer(letters, frozenset(atom for count in counted for term in expanded(count).terms for atom, _ in term))
 
 
 class _Specialised:
