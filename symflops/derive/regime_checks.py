@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from symflops.derive.adapters import KINDS
 from symflops.derive.recompute import group_of
 from symflops.ir.graph import Graph, ParameterCount
-from symflops.ir.nodes import Checkpoint, Loop, Node, Operator
+from symflops.ir.nodes import Checkpoint, Operator, walk
 from symflops.ir.patterns import Path, any_fits, marked, prefixes, spelled
 from symflops.ir.regime import Recompute, Regime
 from symflops.support.findings import Diagnostic, Reporter, SpecError, did_you_mean
@@ -145,23 +145,13 @@ def recomputed_kinds(graph: Graph, recompute: Recompute) -> dict[str, frozenset[
 
     Reentrant groups with several results have their own rule: results that a module returns in a tuple get no gradient.
     """
-    several = any(len(one.results) > 1 for one in checkpoints(graph.body))
+    several = any(len(one.results) > 1 for one in walk(graph.body, Checkpoint))
     ways = {"recompute of attention alone": recompute.attention_only, "reentrant recompute of several results": several}
     ways |= {"reentrant recompute": recompute.reentrant}
     ways |= {"recompute without early stop": not recompute.early_stop, "recompute": True}
     chosen, name = dict(graph.chosen), next(name for name, holds in ways.items() if holds)
     inside = (one.kind for one in graph.operators() if group_of(one.modules, recompute, chosen))
     return {name: frozenset(kind for kind in inside if kind == "attention" or not recompute.attention_only)}
-
-
-def checkpoints(nodes: Iterable[Node]) -> Iterator[Checkpoint]:
-    """Yield the reentrant checkpoints among ``nodes``, and those in their loops."""
-    for node in nodes:
-        if isinstance(node, Checkpoint):
-            yield node
-        elif isinstance(node, Loop):
-            for _, body in node.classes:
-                yield from checkpoints(body)
 
 
 def unmeasured(rules: Rules, measured: Mapping[str, Sequence[str]]) -> str:
