@@ -85,8 +85,7 @@ def _forwards(nodes: Sequence[Node], facts: Facts, trains: Trains, forced: Calla
                 truth = truth | any_of(parameter.exists for parameter in node.parameters if trains(parameter))
                 truth = (truth if node.flows else NO) | forced(node)
                 truth = truth & node.guard
-                for result in node.results:
-                    facts.values[result] = truth
+                facts.values.update(dict.fromkeys(node.results, truth))
             case Select():
                 then, otherwise = facts.values[node.then], facts.values[node.otherwise]
                 facts.values[node.result] = node.condition.choose(then, otherwise)

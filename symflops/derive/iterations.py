@@ -107,9 +107,7 @@ class Trace:
 
         Progressions have no end. One with sign -1 is taken away from the one before it.
         """
-        if step < self.start:
-            return ((1, step, 1), (-1, step + 1, 1))
-        return ((1, step, self.period),)
+        return ((1, step, 1), (-1, step + 1, 1)) if step < self.start else ((1, step, self.period),)
 
 
 def iterations(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[Trace, int]) -> Expr:
@@ -170,8 +168,7 @@ def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[i
         if bracket is YES:
             return Excess(loop.count - first - last)
         low, high = loop.offset + first, loop.offset + loop.count - last
-        counts = (factor * _times(loop.index, low, high, product) for product, factor in bracket.terms.items())
-        return Add(*counts)
+        return Add(*(factor * _times(loop.index, low, high, product) for product, factor in bracket.terms.items()))
     if bracket is not YES:
         raise unsettled(loop, "the gradients of this repeat alternate, and so do its layers")
     room = loop.count - 1 - first - last

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from symflops.derive.adapters import KINDS
 from symflops.derive.recompute import group_of
 from symflops.ir.graph import Graph, ParameterCount
-from symflops.ir.nodes import Checkpoint, Operator, walk
+from symflops.ir.nodes import Checkpoint, walk
 from symflops.ir.patterns import Path, any_fits, marked, prefixes, spelled
 from symflops.ir.regime import Recompute, Regime
 from symflops.support.findings import Diagnostic, Reporter, SpecError, did_you_mean
@@ -77,19 +77,18 @@ def fields(graph: Graph, regime: Regime) -> Iterator[Field]:
     yield "freeze", list(regime.freeze), parameters, ""
     yield "force_grad", list(regime.force_grad), modules, ""
     yield "no_force_grad", list(regime.no_force_grad), modules, ""
-    projections = [operator.path for operator in operators if is_adapted(operator)]
+    projections = [
+        operator.path
+        for operator in operators
+        if operator.kind in KINDS and not operator.bare and operator.parameters
+        if not any(weight.adapter for weight in operator.parameters)
+    ]
     for adapter in regime.adapters:
         base = adapter.names[0]
         yield "targets", [f"{target}.{base}" for target in adapter.targets], projections, f".{base}"
     if regime.recompute:
         groups = list(dict.fromkeys(prefix for path in modules for prefix in prefixes(path)))
         yield "recompute groups", list(regime.recompute.groups), groups, ""
-
-
-def is_adapted(operator: Operator) -> bool:
-    """Whether ``operator`` can be the base of an adapter and is not part of one."""
-    weights = operator.parameters
-    return operator.kind in KINDS and not operator.bare and bool(weights) and not any(weight.adapter for weight in weights)
 
 
 def uncalled(graph: Graph) -> Iterator[Path]:
