@@ -128,9 +128,7 @@ class Least(Count):
         if isinstance(a, Least) and _numbers(a.args[1], b):
             return Least(a.args[0], min(a.args[1], b))
         difference = a - b
-        if difference.is_nonnegative:
-            return b
-        return a if difference.is_nonpositive else None
+        return b if difference.is_nonnegative else a if difference.is_nonpositive else None
 
 
 class Most(Count):
@@ -147,9 +145,7 @@ class Most(Count):
         if _numbers(a, b):
             return max(a, b)
         difference = a - b
-        if difference.is_nonnegative:
-            return a
-        return b if difference.is_nonpositive else None
+        return a if difference.is_nonnegative else b if difference.is_nonpositive else None
 
 
 class NonNegative(Count):
@@ -222,11 +218,7 @@ class Equal(Bracket):
 
     @classmethod
     def eval(cls, a: Expr, b: Expr) -> Expr | None:
-        if a == b:
-            return ONE
-        if _numbers(a, b):
-            return ZERO
-        return None
+        return ONE if a == b else ZERO if _numbers(a, b) else None
 
 
 class Given(Bracket):
