@@ -186,9 +186,6 @@ class Bound:
     def __eq__(self, other: object) -> Bound:  # type: ignore[override]
         return self._with(other, 1)
 
-    def __ge__(self, other: object) -> Bound:
-        return self._with(other, 1)
-
     def clip(self, min: Any = None, max: Any = None) -> Bound:
         """Bound the result of ``numpy.ndarray.clip`` with one of ``min`` and ``max``."""
         if min is not None:
@@ -196,7 +193,7 @@ class Bound:
         return self._with(max, self.value if type(max) is int and max >= 0 else larger(self.value, _size(max)))
 
     __hash__ = None  # type: ignore[assignment]
-    __le__ = __ge__
+    __ge__ = __le__ = __eq__
     __radd__ = __sub__ = __rsub__ = __add__
     __rmul__ = __mul__
 

@@ -233,8 +233,7 @@ class InterpretedEstimator:
         return m.named(self._names, self.name)
 
     def _pass(self, m: Moments, kind: str) -> int:
-        values = self._counted(m)
-        found = sum(map(mul, self.coefficients[kind], values))
+        found = sum(map(mul, self.coefficients[kind], self._counted(m)))
         return found if type(found) is int and found >= 0 else whole_total(found)
 
     def forward(self, m: Moments) -> int:
@@ -251,8 +250,7 @@ class InterpretedEstimator:
 
     def total(self, m: Moments) -> int:
         """FLOPs of the forward and backward pass."""
-        values = m.values if m.names is self._plain else self._counted(m)
-        found = sum(map(mul, self._total, values))
+        found = sum(map(mul, self._total, m.values if m.names is self._plain else self._counted(m)))
         return found if type(found) is int and found >= 0 else whole_total(found)
 
     @cached_property

@@ -72,16 +72,6 @@ def _value_of(field: Mapping[str, Any], given: Any, program: Stored, known: Mapp
     return config_value(given)
 
 
-def _said(program: Stored, formula: int, known: Mapping[str, Any]) -> Any:
-    """Evaluate the formula at a position; a :class:`MissingSize` if this fails and a size is missing."""
-    try:
-        return program.formulas.settled(formula, known)
-    except ConfigError as error:
-        if not any(type(value) is MissingSize for value in known.values()):
-            raise
-        return MissingSize(str(error))
-
-
 def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
     """Map each letter of ``program``, derived sizes included, to its value for a config.
 
@@ -105,9 +95,17 @@ def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def defined(program: Stored, known: dict[str, Any]) -> dict[str, Any]:
-    """Add the values of derived sizes to ``known`` (letter -> value), in place, and return ``known``."""
+    """Add the values of derived sizes to ``known`` (letter -> value), in place, and return ``known``.
+
+    A derived size without a value is a :class:`MissingSize` if ``known`` has another one.
+    """
     for row in program.document["definitions"]:
-        known[row["letter"]] = _said(program, row["formula"], known)
+        try:
+            known[row["letter"]] = program.formulas.settled(row["formula"], known)
+        except ConfigError as error:
+            if not any(type(value) is MissingSize for value in known.values()):
+                raise
+            known[row["letter"]] = MissingSize(str(error))
     return known
 
 

@@ -129,8 +129,7 @@ class Sweep:
     @property
     def label(self) -> str:
         """The label of the horizontal axis of a plot over the sweep."""
-        what = "tokens" if isinstance(self.entry, int) else "positions"
-        return f"{what} of {self.stream} in an item"
+        return f"{'tokens' if isinstance(self.entry, int) else 'positions'} of {self.stream} in an item"
 
     def tokens(self, side: int) -> int:
         """The number of tokens of an item whose growing axes have the length ``side``."""
