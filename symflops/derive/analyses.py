@@ -95,7 +95,7 @@ def _forwards(nodes: Sequence[Node], facts: Facts, trains: Trains, forced: Calla
             case Loop():
                 _loop_forwards(node, facts, trains, forced)
             case Push():
-                facts.settle(node, facts.values[node.value])
+                facts.record(node, facts.values[node.value])
             case Pop():
                 facts.values[node.result] = facts.sequences[node.sequence]
 
@@ -159,7 +159,7 @@ def _backwards(nodes: Sequence[Node], facts: Facts) -> None:
             case Loop():
                 _loop_backwards(node, facts)
             case Pop():
-                facts.settle(node, facts.values.get(node.result, NO))
+                facts.record(node, facts.values.get(node.result, NO))
             case Push():
                 _add(facts, node.value, facts.sequences.get(node.sequence, NO))
 

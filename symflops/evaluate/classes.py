@@ -132,11 +132,11 @@ def check_census(document: Mapping[str, Any], config: Mapping[str, Any], idle: b
     check_flags(document["name"], config, entry)
     guarded = entry.get("guarded", {})
     for path in sorted(guarded, key=lambda path: not values_at(config, path)):  # omitted fields are reported last
-        for value, how in held(config, path, entry):
+        for value, how in value_or_default(config, path, entry):
             if not admitted(value, guarded[path]) and not related(value, guarded[path], config):
                 raise ConfigError(refusal(document["name"], path, value, guarded[path], how))
     for path, words in entry.get("words", {}).items():
-        for value, how in held(config, path, entry):
+        for value, how in value_or_default(config, path, entry):
             for word in texts_in(value):
                 if word not in words and not (idle and word in entry.get("unrun", {}).get(path, ())):
                     raise ConfigError(refusal(document["name"], path, word, {"values": words}, how))
@@ -159,7 +159,7 @@ def check_flags(name: str, config: Mapping[str, Any], entry: Mapping[str, Any]) 
                 )
 
 
-def held(config: Mapping[str, Any], path: str, entry: Mapping[str, Any]) -> list[tuple[Any, str]]:
+def value_or_default(config: Mapping[str, Any], path: str, entry: Mapping[str, Any]) -> list[tuple[Any, str]]:
     """List the value of a field, or else the class's default; empty if unknown.
 
     Each value comes with a suffix for messages: ``by default``, or empty for a value of the config.

@@ -86,11 +86,11 @@ class InterpretedEstimator:
             _ = self._lines
         self.streams = {stream.name: stream.optional for stream in stored.streams if stream.given}
         asked = implied_streams(stored)
-        self.implied = tuple(name for name, some in asked if any(one is None or self._settled(one) for one in some))
+        self.implied = tuple(name for name, some in asked if any(one is None or self._value(one) for one in some))
         self.padded_sums = tuple(row["name"] for row in rows if row.get("side"))
         self.whole = tuple(name for name in stored.whole if name in self.moment_sets)
-        self.parameters: int = whole_total(self._settled(chosen["parameters"]))
-        self.trainable_parameters: int = whole_total(self._settled(chosen["trainable"]))
+        self.parameters: int = whole_total(self._value(chosen["parameters"]))
+        self.trainable_parameters: int = whole_total(self._value(chosen["trainable"]))
         self.parameters_active = active_of(stored, regime, self.sizes)
 
     @cached_property
@@ -101,7 +101,7 @@ class InterpretedEstimator:
         stored, name = self.stored, self.convention
         places = {place: number for number, place in enumerate(self.places)}
         kind, unseen = (stored.of_convention(table, name) for table in ("pairs", "unseen"))
-        how = self._settled, places, kind, unseen, stored.shares(name)
+        how = self._value, places, kind, unseen, stored.shares(name)
         return [Line(stored.document, position, *how) for position in stored.lines(self.regime, name)]
 
     @cached_property
@@ -119,10 +119,10 @@ class InterpretedEstimator:
         """The program as the dataclasses of :mod:`symflops.ir.program`."""
         return self.stored.program
 
-    def _settled(self, position: int) -> Any:
+    def _value(self, position: int) -> Any:
         """The value of the formula of sizes at a position (cached)."""
         if position not in self._values:
-            self._values[position] = self._formulas.settled(position, self.sizes)
+            self._values[position] = self._formulas.checked(position, self.sizes)
         return self._values[position]
 
     @cached_property
@@ -162,7 +162,7 @@ class InterpretedEstimator:
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
         """Map each argument with lengths to (stream or index set, layout, number of channels or None)."""
-        return inputs_of(self.stored, self._settled)
+        return inputs_of(self.stored, self._value)
 
     def moments(self, **batch: Any) -> Moments:
         """The moments of a batch: per stream a list or integer array with one entry per item."""
@@ -181,7 +181,7 @@ class InterpretedEstimator:
         """List what a user should know about an estimate of ``batch``, such as work that is not counted."""
         left_out = [name for name in self.implied if name not in batch]
         found = [f"the batch has no '{name}', which this config implies: its work is not counted" for name in left_out]
-        found += [row["text"] for row in self.stored.document.get("expected", ()) if self._settled(row["formula"]) == 0]
+        found += [row["text"] for row in self.stored.document.get("expected", ()) if self._value(row["formula"]) == 0]
         found += [*left_to_class(self.stored, self.config), *parts_left_out(self.stored, self.regime, self.config, self.sizes)]
         if self.exception:
             found.append(f"convention '{self.convention}' makes an exception for this class: {self.exception}")
@@ -283,7 +283,7 @@ class InterpretedEstimator:
 
     def tensors(self) -> dict[str, int]:
         """Map each parameter to its number of elements, summed over its copies in repeats."""
-        return summed((name, self._settled(count)) for name, count in self.stored.tensors(self.regime))
+        return summed((name, self._value(count)) for name, count in self.stored.tensors(self.regime))
 
     def __repr__(self) -> str:
         return f"<Estimator of '{self.name}': {self.regime:.60}, {self.convention}, {self.parameters:,} parameters>"

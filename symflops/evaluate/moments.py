@@ -151,7 +151,7 @@ def active_of(stored: Stored, regime: str, sizes: Mapping[str, Any]) -> int | No
     None if the program was stored in an older format without this figure.
     """
     formula = stored.regimes[regime].get("active")
-    return None if formula is None else int(stored.formulas.settled(formula, sizes))
+    return None if formula is None else int(stored.formulas.checked(formula, sizes))
 
 
 def per_token(total: int, tokens: int | None) -> int | None:
@@ -168,7 +168,7 @@ def tokens_of(stored: Stored, regime: str, sizes: Mapping[str, Any], m: Moments)
     names = [stored.moments[position]["name"] for position, _ in terms]
     if not terms or not values.keys() >= set(names):
         return None
-    found = [stored.formulas.settled(part, sizes) * values[name] for name, (_, part) in zip(names, terms, strict=True)]
+    found = [stored.formulas.checked(part, sizes) * values[name] for name, (_, part) in zip(names, terms, strict=True)]
     return int(sum(found))
 
 

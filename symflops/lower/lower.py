@@ -86,9 +86,9 @@ class _Lowering:
         lengths = [length for group in self.measures.values() for length in group]
         self.parameters = Parameters(self.formulas)
         sided = any(work.contraction.side for derivation in derivations for work in derivation.work)
-        told = [found for one in derivations if sided and (found := tokens(one))]
+        counted_rows = [found for one in derivations if sided and (found := tokens(one))]
         self.letters = letters
-        self.moments = Moments(graph, self.derivations, lengths, self.formulas, letters, self.counted, told)
+        self.moments = Moments(graph, self.derivations, lengths, self.formulas, letters, self.counted, counted_rows)
         self.amounts = Amounts(graph, self.moments, self.formulas)
         self.counts: dict[Expr, Formula] = {}
         self.forms: dict[object, tuple[tuple[int, Formula], ...]] = {}

@@ -49,7 +49,7 @@ class Moments:
         formulas: Prints expressions; afterwards it prints statistics of the whole batch as letters.
         taken: Letters that no statistic may have.
         own: Name of a convention -> its own work, if it counts other work; moments for only these conventions come last.
-        told: (index set, rows) of tokens; they get moments even if no work runs on them.
+        tokens: (index set, rows) of tokens; they get moments even if no work runs on them.
     """
 
     def __init__(
@@ -60,14 +60,14 @@ class Moments:
         formulas: Formulas,
         taken: Collection[str],
         own: Mapping[str, Sequence[Derivation]],
-        told: Iterable[tuple[str, Expr]] = (),
+        tokens: Iterable[tuple[str, Expr]] = (),
     ) -> None:
         self.formulas = formulas
         self.lengths = frozenset(length.symbol for length in lengths)
         sets = dict.fromkeys([ONCE, SAMPLES, *(length.items for length in graph.lengths)])
         self.sets = {items: position for position, items in enumerate(sets)}
         self.vectors: dict[tuple[str, Expr, str], Vector] = {}
-        found = {key for items, extent in told for key in self.vector(items, extent)}
+        found = {key for items, extent in tokens for key in self.vector(items, extent)}
         self.keys = sorted({*self.collect(derivations), *found}, key=self.order)
         self.only = self.further(own)
         self.keys += sorted(self.only, key=self.order)
