@@ -291,6 +291,7 @@ def _named_rows(operators: Iterable[Operator], convention: Convention) -> frozen
 def _counted(operator: Operator, convention: Convention, rows: frozenset[str]) -> Any:
     """All that a convention's count of ``operator`` takes from its role and regions, to compare counts.
 
+    It is (rules of its roles, its role if the convention uses its rows elsewhere, whether it is attention in a tower).
     ``rows`` are the roles whose rows the convention uses for other work.
     """
     role, regions = role_of(operator), regions_of(operator)

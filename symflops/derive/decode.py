@@ -26,7 +26,7 @@ from symflops.support.findings import Diagnostic, SpecError
 
 @lru_cache(maxsize=1 << 12)
 def letters_of(count: Expr) -> frozenset[Symbol]:
-    """Symbols in an execution count; cached, since many contractions have equal counts."""
+    """The symbols in an execution count; cached, since many contractions have equal counts."""
     return frozenset(count.free_symbols)
 
 

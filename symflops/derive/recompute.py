@@ -130,7 +130,7 @@ def _group(found: Counts, group: list[Operator | Loop], early_stop: bool, need: 
 
 
 def _keeps(node: Operator | Loop, need: Facts, live: Facts, trains: Trains) -> tuple[Truth, Truth]:
-    """Two conditions: autograd saves a tensor of ``node``, and the backward pass needs that tensor."""
+    """(Condition under which autograd saves a tensor of ``node``, condition under which the backward pass needs it)."""
     if isinstance(node, Operator):
         saves = saved(node, need, trains)
         return saves & node.guard, live.operators[node.id] & saves
@@ -194,7 +194,7 @@ class _Insertion:
     values: list[Value]
 
     def region(self, nodes: tuple[Node, ...], leaving: frozenset[int]) -> tuple[tuple[Node, ...], dict[int, int]]:
-        """Insert checkpoints into ``nodes``; return the new nodes, and (id inside, id outside) of values.
+        """Insert checkpoints into ``nodes``: (new nodes, id of a value inside a group -> its id outside).
 
         The map has the values that a checkpoint returns. ``leaving`` are the ids of values that are read after ``nodes``.
         """
@@ -248,7 +248,7 @@ class _Insertion:
 
 
 def _members(nodes: tuple[Node, ...], owners: Mapping[int, str]) -> dict[str, list[int]]:
-    """Map each group to the positions of its nodes; ``owners`` maps node ids to groups.
+    """Map each group, as text of :func:`groups_of`, to the positions of its nodes; ``owners`` maps node ids to groups.
 
     A select between a value of the group and a value from before the group belongs to the group, too.
     """

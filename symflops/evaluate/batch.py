@@ -124,7 +124,7 @@ class Columns:
 
 
 def ordered(program: Program | Stored) -> list[Any]:
-    """List the streams that a batch has entries for; streams of the same index set are adjacent."""
+    """List the streams (``StreamInfo`` or ``Stream``) that a batch has entries for; those of one index set are adjacent."""
     streams = [stream for stream in program.streams if stream.given]
     return [stream for items in dict.fromkeys(one.items for one in streams) for stream in streams if stream.items == items]
 
@@ -187,7 +187,7 @@ def _joined(
 
 
 def _sides(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int, list[Any], list[Any]]:
-    """Read one stream of a batch: number of items, columns of real lengths, columns of padded lengths."""
+    """Read one stream of a batch: (number of items, columns of real lengths, columns of padded lengths), one per axis."""
     if not isinstance(given, dict):
         count, columns = _columns(stream, given, longest)
         return count, columns, columns
@@ -200,7 +200,7 @@ def _sides(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int, 
 
 
 def _columns(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int, list[Any]]:
-    """Read the real or the padded lengths of a stream: number of items, and one column per axis."""
+    """Read the real or the padded lengths of a stream: (number of items, list with one column per axis)."""
     axes = len(stream.variables)
     if axes and (hasattr(given, "detach") or type(given).__name__ == "ndarray") and len(getattr(given, "shape", ())) > 0:
         from symflops.evaluate.exact import columns_of_array

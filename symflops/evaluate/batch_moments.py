@@ -88,7 +88,7 @@ class Batches:
 
     @staticmethod
     def over(functions: Sequence[Column]) -> Callable[..., tuple[Any, ...]]:
-        """Combine functions of columns into one function that returns a tuple of their results."""
+        """Combine functions of a list of columns into one of the columns as arguments, which returns a tuple of results."""
 
         def of(*columns: Any) -> tuple[Any, ...]:
             return tuple([function(columns) for function in functions])
@@ -222,7 +222,7 @@ class Batches:
         return tuple(real), tuple(padded)
 
     def summed(self, columns: Sequence[Any], padded: Sequence[Any]) -> list[int]:
-        """Compute the moments of ``columns``, the real or the padded lengths of a batch."""
+        """Check ``columns``, the real or the padded lengths of a batch, and compute their moments, in the order of ``rows``."""
         if self.inner or self.conditions:
             self.check(columns, padded)
         if not self.whole and columns and len(columns[0]) >= MANY and "numpy" in sys.modules:
@@ -313,7 +313,7 @@ class Batches:
                     raise BatchError(untaken(place, known, told, taken(self.program, row, self.sizes or {})))
 
     def owners(self, items: str) -> dict[str, tuple[str, int]]:
-        """Map each axis of an index set to its stream, as (name, number of axes)."""
+        """Map each axis of an index set to (name of its stream, number of axes of this stream)."""
         streams = [stream for stream in self.program.streams if stream.items == items]
         return {axis: (stream.name, len(stream.variables)) for stream in streams for axis in stream.variables}
 

@@ -203,7 +203,7 @@ def _size(value: Any) -> int:
 
 
 def bounds_of(terms: Terms, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
-    """Bounds on each term, and on all intermediate values; ``bits`` are those of each column's lengths."""
+    """(Bound on each term, bound on all intermediate values); ``bits`` is the bit length of each column's maximum."""
     found = [term if isinstance(term, Bound) else Bound(_size(term)) for term in terms(*(Bound(2**bit) for bit in bits))]
     return tuple(bound.value for bound in found), max((bound.most for bound in found), default=0)
 

@@ -75,7 +75,7 @@ class _Analyser:
         self.costs = {work: self.cost(lines, work) for work in PASSES}
 
     def cost(self, lines: Sequence[Line], work: str) -> dict[str, Powers]:
-        """Map each part to its FLOPs: moment position -> coefficient; ``work`` is ``forward`` or ``both``."""
+        """Map each part of the model to its FLOPs, moment position -> coefficient; ``work`` is ``forward`` or ``both``."""
         rules = self.program.row(self.convention)
         alike: Counter[tuple[str, Formula, tuple[Formula, ...], tuple[tuple[int, Formula], ...]]] = Counter()
         for line in lines:

@@ -127,7 +127,7 @@ class InterpretedEstimator:
 
     @cached_property
     def coefficients(self) -> dict[str, tuple[Any, ...]]:
-        """FLOPs per unit of each moment: ``forward``, ``backward``, ``recomputed``, ``total`` (the first two)."""
+        """Map ``forward``, ``backward``, ``recomputed`` and ``total`` (the first two) to the FLOPs per unit of each moment."""
         found = {kind: [0] * len(self.moment_sets) for kind in ("forward", "backward", "recomputed", "total")}
         for line in self._lines:
             counts = (line.forward, line.backward, line.recomputed, line.forward + line.backward)
@@ -141,12 +141,12 @@ class InterpretedEstimator:
             raise BatchError(f"moments of one batch as a whole are not sums over items ({', '.join(self.whole)})")
 
     def terms(self, *columns: Any) -> tuple[Any, ...]:
-        """The contribution of each item to each moment, given one column of lengths (int or array) per axis."""
+        """For each moment, the contribution of each item, given one column of lengths (int or array) per axis."""
         self._not_whole()
         return self._batches.terms(*columns)
 
     def rests(self, *columns: Any) -> tuple[Any, ...]:
-        """The remainders of divisions of lengths in the model, all 0 if valid; arguments as for :meth:`terms`."""
+        """For each division of lengths in the model, the remainder per item, 0 if valid; arguments as for :meth:`terms`."""
         self._not_whole()
         return self._batches.rests(*columns)
 
@@ -161,7 +161,7 @@ class InterpretedEstimator:
         return lengths_taken(self.stored, self.sizes)
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Map each argument with lengths to (stream or index set, layout, number of channels or None)."""
+        """Map each argument with lengths to (stream or index set, layout as text, number of channels or None)."""
         return inputs_of(self.stored, self._value)
 
     def moments(self, **batch: Any) -> Moments:
@@ -188,7 +188,7 @@ class InterpretedEstimator:
         return [*found, *inexact(self.measured)]
 
     def per_item(self, **batch: Any) -> dict[str, Any]:
-        """FLOPs of each item, forward and backward, per index set; they sum to ``total``.
+        """Map each index set to the FLOPs of its items in both passes, in the order of the batch; they sum to ``total``.
 
         Lists give lists of ints, and arrays integer arrays.
 
@@ -215,7 +215,7 @@ class InterpretedEstimator:
         return costs["samples"]
 
     def _work(self, m: Moments) -> list[tuple[Any, Any]]:
-        """Pairs of a contraction and its FLOPs on the batch if it is computed once."""
+        """List (contraction, FLOPs that it has on the batch if it runs once)."""
         values = self._counted(m)
         return [(line, line.once(values)) for line in self._lines]
 

@@ -106,7 +106,7 @@ class Lengths:
         return any(name in self.varying or name in self.stands for name in symbols(formula))
 
     def varies(self, poly: Poly) -> bool:
-        """Whether a polynomial contains a letter that varies."""
+        """Whether an atom of a polynomial contains a letter that varies."""
         return any(self.letters(atom) for monomial in poly.terms for atom, _ in monomial)
 
     def letters(self, atom: Formula) -> bool:

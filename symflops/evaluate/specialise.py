@@ -80,7 +80,7 @@ class _Specialised:
         self.places = [self.placed(self.folding.rewritten(moment)) for moment in program.moments]
 
     def placed(self, moment: Moment) -> tuple[int, Formula]:
-        """Add a folded moment to the new ones, as (its position, constant factor); the factor of a zero is 0."""
+        """Add a folded moment to the new ones; returns (its new position, constant factor), with the factor 0 for a zero."""
         poly = expanded(moment.formula)
         if not poly:
             return 0, ZERO

@@ -63,6 +63,8 @@ def evaluate(expression: Expression, names: Mapping[str, Any], calls: Mapping[st
 
 
 class _Walker:
+    """Computes the values of the nodes of one expression: method ``visit_X`` is for nodes of the class ``ast.X``."""
+
     def __init__(self, expression: Expression, names: Mapping[str, Any], calls: Mapping[str, Callable[..., Any]]) -> None:
         self.expression = expression
         self.names = names

@@ -37,7 +37,7 @@ class Inputs:
         return item.stream is None or not by_class or item.name.text in self.present
 
     def when_absent(self, stream: str, variables: Sequence[str]) -> tuple[int, bool]:
-        """The length of ``stream`` if a batch omits it (0 without a default), and whether a batch may omit it.
+        """(Length of ``stream`` if a batch omits it, 0 without a default; whether a batch may omit it).
 
         ``variables`` are the names of the lengths that a batch would otherwise give for the stream.
         """

@@ -98,7 +98,7 @@ class _Lowering:
     # lines and closed forms
 
     def lines(self, derivations: Sequence[Derivation], plain: bool) -> tuple[list[tuple[Line, ...]], int]:
-        """The program lines of each regime, and the number of parts of a FLOP in which they count.
+        """(Program lines of each regime, number of parts of one FLOP in which these lines count).
 
         A convention may count fractions of a FLOP; such parts make all numbers whole. Work as derived (``plain``) has 1 part.
         """

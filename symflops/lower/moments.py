@@ -167,7 +167,7 @@ class Amounts:
             self.streams.setdefault((stream.items, Polynomial.of(stream.rows)), name)
 
     def of(self, work: Work) -> tuple[Amount, Fraction]:
-        """The number of runs per batch with integer coefficients, and the factor taken out to make it so."""
+        """(Number of runs per batch with integer coefficients, factor that was taken out to make them so)."""
         contraction = work.contraction
         key = (contraction.items, contraction.extent.executed, contraction.extent.useful, contraction.side)
         if key not in self.known:

@@ -126,7 +126,7 @@ class Names:
         self.numbers: dict[str, Iterator[int]] = {}
 
     def unused(self, name: str) -> str:
-        """``name``, or ``name_2``, ``name_3`` ... if it is taken; the result is taken from then on."""
+        """``name``, or the first unused one of ``name_2``, ``name_3`` ...; the result counts as used from then on."""
         found, numbers = name, self.numbers.setdefault(name, count(2))
         while found in self.taken:
             found = f"{name}_{next(numbers)}"
