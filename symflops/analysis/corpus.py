@@ -155,7 +155,7 @@ class Priced:
         """Return the FLOPs of one step that do not depend on its batch."""
         pairs = zip(self._moments, self.model.coefficients["total"], strict=True)
         sizes, formulas = self.model.sizes, self.model.stored.formulas
-        return int(sum(cost * formulas.settled(row["formula"], sizes) for row, cost in pairs if row["items"] == ONCE and cost))
+        return int(sum(cost * formulas.checked(row["formula"], sizes) for row, cost in pairs if row["items"] == ONCE and cost))
 
     def terms(self) -> list[tuple[Total, int]]:
         """Return (SQL sum, FLOPs of both passes per unit of this sum) for each sum that costs something.

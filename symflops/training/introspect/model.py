@@ -187,8 +187,8 @@ class Reader:
         """Map arguments that tell lengths by their shapes to (stream or index set, layout, width)."""
         if self.stored is None:
             return {}
-        settled = self.stored.formulas.settled
-        return inputs_of(self.stored, lambda width: settled(width, self.sizes))
+        value = self.stored.formulas.checked
+        return inputs_of(self.stored, lambda width: value(width, self.sizes))
 
 
 class Awaited:
