@@ -146,7 +146,7 @@ def live(args: argparse.Namespace) -> int:
 
     Return the exit code: 1 if anything differs, is faulty, or has no cases.
     """
-    from symflops.verify.defaults import default_differences
+    from symflops.verify.classes import default_differences
 
     parts = readable(args.specs)
     wrong = [difference for model, found in parts if not found for difference in default_differences(model)]

@@ -19,8 +19,7 @@ from symflops.library.records.inexact import known_inexact
 from symflops.verify.census.fields import value_at
 from symflops.verify.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, Survey, plain_lists
 from symflops.verify.census.variations import UNHEARD
-from symflops.verify.classes import config_class_of
-from symflops.verify.defaults import signature_of
+from symflops.verify.classes import config_class_of, signature_of
 
 MEASURES = ("number", "list")
 SMALL = 3
