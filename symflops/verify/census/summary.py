@@ -15,7 +15,7 @@ from typing import Any
 
 from symflops.evaluate.classes import admitted, class_name, kind_of, related, texts_in, values_at
 from symflops.library.records.census import source_digest, version_of
-from symflops.library.records.inexact import known_inexact
+from symflops.library.records.verified import known_inexact
 from symflops.verify.census.fields import value_at
 from symflops.verify.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, Survey, plain_lists
 from symflops.verify.census.variations import UNHEARD
