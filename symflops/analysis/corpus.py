@@ -83,9 +83,6 @@ class Priced:
             {axis: number(absent) for axis in axes} if given is None else dict(zip(axes, map(Sym, given), strict=False))
         )
 
-    def _of_set(self, items: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(c for name, _, _ in self.model.sets[items] for c in self.columns.get(name, ())))
-
     def _counted(self, items: str) -> Formula:
         """The number of items per row, as a formula: 1, or the count column of a stream without lengths."""
         counts = [Sym(self.columns[name][0]) for name, axes, _ in self.model.sets[items] if not axes and name in self.columns]
@@ -93,7 +90,7 @@ class Priced:
 
     def _items(self, items: str) -> Items | None:
         """Return the columns of an index set and the conditions on a valid item; None without columns."""
-        own = self._of_set(items)
+        own = tuple(dict.fromkeys(c for name, _, _ in self.model.sets[items] for c in self.columns.get(name, ())))
         if not own:
             return None
         stored, settling = self.model.stored, self._settling()

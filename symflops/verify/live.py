@@ -120,7 +120,9 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
         parameters=Figure(elements, trained.parameters),
         real=tuple(expected.items()),
         sizes=tuple(widths(program, trained.sizes)),
-        single=any(length == 1 for items in case.batch.values() for item in items for length in lengths_of(item)),
+        single=any(
+            1 in item if isinstance(item, (list, tuple)) else item == 1 for items in case.batch.values() for item in items
+        ),
         masks=None if model.partial else large if elements > LARGE else masks_of(model, case),
         **parameter_differences(expected, instances_of(program, trained.sizes), aliases),
         **passes(model, real, case, trained, inferred, list(aliases)),
@@ -154,11 +156,6 @@ def estimated(model: Model, config: Mapping[str, Any]) -> Estimated:
     """Derive (program, values of the sizes by letter) for a config."""
     program = model.lines(["full"], ["torch"], config)
     return program, InterpretedEstimator(program, config, regime="full", convention="torch").sizes
-
-
-def lengths_of(item: Any) -> Sequence[Any]:
-    """List the lengths of one item of a batch, along each of its axes."""
-    return item if isinstance(item, (list, tuple)) else (item,)
 
 
 def reference_of(model: Model, case: LiveCase) -> str:

@@ -111,7 +111,9 @@ class Conforming:
         try:
             case, names = case_of(page, record)
             if case is None:
-                return Conformance(system, identity, "unmapped", expected, None, False, unmapped(page))
+                why = "no page says what the records of this system are about"
+                why = why if page is None else page.notes or "no spec describes this model"
+                return Conformance(system, identity, "unmapped", expected, None, False, why)
             derived = self.derive(case, record, names)
         except SpecError as error:
             return refused(system, identity, expected, error.diagnostics[0].message if error.diagnostics else str(error))
@@ -217,13 +219,6 @@ def refused(system: str, identity: str, expected: Any, why: str) -> Conformance:
     """Build the result of a record that cannot be derived; it is equal if the framework refuses as well."""
     equal = expected is None
     return Conformance(system, identity, "equal" if equal else "refused", expected, None, equal, "" if equal else why)
-
-
-def unmapped(page: PeerPage | None) -> str:
-    """Explain why no case matches a record."""
-    if page is None:
-        return "no page says what the records of this system are about"
-    return page.notes or "no spec describes this model"
 
 
 def explain(expected: Any, derived: Any, case: PeerCase) -> str:

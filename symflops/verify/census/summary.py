@@ -62,7 +62,9 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
             value for value in bad if not texts_in(value) or (isinstance(value, str) and value in texts)
         ]  # else a word is refused
         verdicts = {row.verdict for row in found}
-        if bad or not (verdicts - {UNBUILT} or item.path in read or follows(known)):
+        if bad or not (
+            verdicts - {UNBUILT} or item.path in read or any(kind_of(value) in (*MEASURES, "mapping") for value in known)
+        ):
             guarded[item.path] = guard(good, bad, lengths, idle_numbers(found))
         elif item.path in read or verdicts & {EXACT, REFUSED, WRONG}:
             described.append(item.path)
@@ -118,11 +120,6 @@ def unrun_words(rows: Sequence[Row]) -> set[str]:
         for verdict in (UNRUN, WRONG)
     )
     return idle - wrong - {UNHEARD}
-
-
-def follows(values: Sequence[Any]) -> bool:
-    """Whether some value of a field is a number, a list or a mapping."""
-    return any(kind_of(value) in (*MEASURES, "mapping") for value in values)
 
 
 def open_to_words(rows: Sequence[Row]) -> bool:
