@@ -144,8 +144,8 @@ class Priced:
         names, model = tuple(self.model.moment_sets), self.model
         return Moments(names, tuple(values), tuple(values), (), model.padded_sums)
 
-    def left_out(self, row: Mapping[str, Any]) -> int:
-        """Return the number of table rows that the model cannot run; ``row`` is a result for the whole table."""
+    def refused_rows(self, row: Mapping[str, Any]) -> int:
+        """Count the table's rows that the model cannot run; ``row`` is the query's result for the whole table."""
         return int(row["n_rows"]) - int(row[self.rows.count])
 
     def per_step(self) -> int:
@@ -169,7 +169,7 @@ class Priced:
         return found
 
     def figures(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return FLOPs by pass, ``tokens`` and ``flops_per_token`` from a result row of the query."""
+        """Build the figures of a result row: FLOPs by pass (``KINDS``), ``tokens`` and ``flops_per_token``."""
         m = self.moments(row)
         found = {kind: getattr(self.model, kind)(m) for kind in KINDS}
         tokens = tokens_of(self.model.stored, self.model.regime, self.model.sizes, m)

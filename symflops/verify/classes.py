@@ -139,7 +139,7 @@ def argument_of(kind: Any) -> tuple[str, Any]:
     """Return (name, class) of the constructor argument that takes the config; ``("", None)`` without one."""
     arguments = arguments_of(kind)
     needed = [name for name, one in arguments.items() if one.default is one.empty] or list(arguments)
-    own = holding(hints_of(kind.__init__).get(needed[0])) if len(needed) == 1 else None
+    own = declared_class(hints_of(kind.__init__).get(needed[0])) if len(needed) == 1 else None
     return (needed[0], own) if own is not None else ("", None)
 
 
@@ -159,7 +159,7 @@ def hints_of(made: Any) -> Mapping[str, Any]:
         return {}
 
 
-def holding(hint: Any) -> Any:
+def declared_class(hint: Any) -> Any:
     """The class with declared fields in an annotation, such as ``X`` in ``X | None``; None without one."""
     return next((one for one in options_of(hint) if any(hasattr(one, name) for name in FIELDS)), None)
 
@@ -175,11 +175,11 @@ def built(kind: Any, given: Mapping[str, Any]) -> Any:
     name, own = argument_of(kind)
     named = getattr(kind, "config_class", None)
     if named is not None:
-        return kind(made(named, given))
-    return kind(**{name: made(own, given)}) if own is not None else kind(**converted(kind.__init__, given))
+        return kind(config_object(named, given))
+    return kind(**{name: config_object(own, given)}) if own is not None else kind(**converted(kind.__init__, given))
 
 
-def made(config_class: Any, given: Mapping[str, Any]) -> Any:
+def config_object(config_class: Any, given: Mapping[str, Any]) -> Any:
     """Instantiate a config class and its nested configs; transformers builds the nested ones itself."""
     return config_class(**given) if hasattr(config_class, "to_dict") else config_class(**converted(config_class, given))
 
@@ -196,9 +196,9 @@ def as_annotated(hint: Any, value: Any) -> Any:
     if isinstance(value, (list, tuple)) and origin in (list, tuple) and inner:
         items = [as_annotated(inner[0], item) for item in value]
         return value if items == list(value) else tuple(items) if origin is tuple else items
-    own = holding(hint)
+    own = declared_class(hint)
     if isinstance(value, Mapping) and own is not None:
-        return made(own, value)
+        return config_object(own, value)
     names = [one for one in options_of(hint) if issubclass(one, Enum)]
     return names[0](value) if names and not isinstance(value, Enum) and value is not None else value
 
@@ -212,13 +212,13 @@ def complete(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     if own is not None:
         return dict(given) if hasattr(own, "to_dict") else as_given(own, given)
     hints = hints_of(kind.__init__)
-    parts = {name: holding(hints.get(name)) for name, value in given.items() if isinstance(value, Mapping)}
+    parts = {name: declared_class(hints.get(name)) for name, value in given.items() if isinstance(value, Mapping)}
     return {**given, **{name: as_given(part, given[name]) for name, part in parts.items() if part is not None}}
 
 
 def as_given(config_class: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Complete ``given`` with the defaults of a config class, as JSON."""
-    found = as_json(made(config_class, given))
+    found = as_json(config_object(config_class, given))
     declared = dataclasses.fields(config_class) if dataclasses.is_dataclass(config_class) else ()
     taken = {one.name for one in declared if one.init} if declared else found.keys()
     return {**given, **{name: value for name, value in found.items() if name in taken and is_json(value)}}
@@ -235,7 +235,7 @@ def is_json(value: Any) -> bool:
 def parts_of(config_class: Any) -> Iterator[tuple[str, Any]]:
     """Yield (field, class) for the fields of a user's config class that hold nested configs."""
     for name, hint in hints_of(config_class).items():
-        part = holding(hint)
+        part = declared_class(hint)
         if part is not None and not hasattr(part, "to_dict"):
             yield name, part
 

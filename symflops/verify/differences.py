@@ -293,7 +293,7 @@ class Comparison:
         """Map each cause to {(module path, role): FLOPs} that the second convention counts more."""
         before, after = self.pieces.flops(one), self.pieces.flops(two)
         changed = {piece: after.get(piece, 0) - before.get(piece, 0) for piece in {**before, **after}}
-        groups = self.netted({piece: flops for piece, flops in changed.items() if flops})
+        groups = self.groups({piece: flops for piece, flops in changed.items() if flops})
         found: dict[Cause, dict[Piece, Any]] = {}
         for main, cause in Causes(self.pieces, one, two).of(groups).items():
             found.setdefault(cause, {}).update((piece, changed[piece]) for piece in groups[main])
@@ -303,7 +303,7 @@ class Comparison:
         """The FLOPs that a convention counts on the batch, forward and backward."""
         return sum(self.pieces.flops(convention).values())
 
-    def netted(self, changed: Mapping[Piece, Any]) -> dict[Piece, tuple[Piece, ...]]:
+    def groups(self, changed: Mapping[Piece, Any]) -> dict[Piece, tuple[Piece, ...]]:
         """Group work that moves from one role or module to another: largest member -> all members.
 
         ``changed`` maps (module path, role) to the difference in FLOPs. Members of a group read the same weight and differ with
@@ -324,7 +324,7 @@ class Comparison:
         formulas, found = self.pieces.formulas(one, two), []
         for key in dict.fromkeys([*after, *before]):
             change = after.get(key, Polynomial({})) - before.get(key, Polynomial({}))
-            if change := self.pieces.settled(change).scale(Fraction(-1 if negative else 1)):
+            if change := self.pieces.evaluated(change).scale(Fraction(-1 if negative else 1)):
                 found.append((self.moment_in_words(key), PythonPrinter().text(formulas.factored(change))))
         return tuple(sorted(found, key=lambda term: term[1].startswith("-")))
 

@@ -24,7 +24,7 @@ from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
 from symflops.verify.classes import built, class_of, complete, in_evaluation, package_of
 from symflops.verify.counting import Figure, both_passes, counter, different
-from symflops.verify.pairs import Masks, compared, derived_pairs, other_implementation, real_pairs, telling
+from symflops.verify.pairs import Masks, compared, derived_pairs, on_cpu, other_implementation, real_pairs
 from symflops.verify.tensors import arguments_of, filled, moved, needed
 
 Estimated = tuple[Program, Mapping[str, Any]]
@@ -142,7 +142,7 @@ def masks_of(model: Model, case: LiveCase, derived: Callable[[Mapping[str, Any]]
         config = in_evaluation(model.spec, built)
         program, sizes = (derived or partial(estimated, model))(config)
         known = derived_pairs(model.graph(config), config, items_of(program, case.batch, "padded"))
-        arguments = filled(arguments_of(program, case.batch, sizes, case.arguments), telling)
+        arguments = filled(arguments_of(program, case.batch, sizes, case.arguments), on_cpu)
         why = "the class does not run on the CPU"
         seen = real_pairs(real, arguments)
     except Exception as error:

@@ -217,6 +217,8 @@ def estimators_of(
 ) -> dict[str, InterpretedEstimator | Awaited]:
     """Map each phase to its estimator, or :class:`Awaited` without a stored program; never blocks.
 
+    ``regimes`` maps phases to regimes; the other arguments are those of :func:`of_model`.
+
     Raises:
         SymflopsError: as :func:`of_model`.
     """
