@@ -23,8 +23,7 @@ from symflops.draft.vary.variables import Moves, Variable
 from symflops.draft.write.draft_document import Document, document
 from symflops.draft.write.graph import Style
 from symflops.support.findings import SymflopsError
-from symflops.verify.classes import config_class_of
-from symflops.verify.defaults import signature_of
+from symflops.verify.classes import config_class_of, signature_of
 
 HOLD_OUTS = 5
 WITH = " with "

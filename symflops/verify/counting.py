@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,16 +18,6 @@ from symflops.verify.tensors import needed
 OUTPUTS = ("logits", "sample", "last_hidden_state")
 
 INDEX = re.compile(r"(?:(?<=^)|(?<=\.))\d+(?=\.|$)")
-
-
-class _NoModules:
-    """A module tracker for PyTorch's counter that reports every operation as outside of all modules."""
-
-    parents = frozenset(("Global",))
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 def counter(modules: bool = True) -> Any:
@@ -50,7 +40,8 @@ def counter(modules: bool = True) -> Any:
     mapping = {torch.ops.aten.convolution_backward: convolution_backward}
     mode = counting.FlopCounterMode(depth=None, display=False, custom_mapping=mapping)
     if not modules:
-        mode.mod_tracker = _NoModules()
+        mode.mod_tracker = nullcontext()
+        mode.mod_tracker.parents = frozenset(("Global",))  # every operation is outside of all modules
     return mode
 
 

@@ -22,7 +22,7 @@ from symflops.count.count import Effect, effects
 from symflops.ir.convention import ROLES, Convention, role_of, role_of_kind
 from symflops.ir.graph import Graph
 from symflops.ir.nodes import Operator
-from symflops.library.records.inexact import known_inexact
+from symflops.library.records.verified import known_inexact
 from symflops.read.read import read_through
 from symflops.read.spec_files import SpecFile, pages
 from symflops.read.unused import unused

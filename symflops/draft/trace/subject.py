@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from symflops.support.findings import SymflopsError
-from symflops.verify.classes import built, checked, complete, config_class_of, member_of, module_of_file
-from symflops.verify.defaults import signature_of
+from symflops.verify.classes import built, checked, complete, config_class_of, member_of, module_of_file, signature_of
 from symflops.verify.live import OPTIONS
 from symflops.verify.tensors import described, needed
 
