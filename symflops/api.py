@@ -32,7 +32,7 @@ from symflops.ir.graph import Derivation, Graph
 from symflops.ir.program import Program
 from symflops.ir.regime import Regime
 from symflops.ir.spec import SizeSpec, Spec, VariantSpec
-from symflops.library.records.census import carried
+from symflops.library.records.census import stored_fields
 from symflops.library.records.verified import catalogued, measured_rules
 from symflops.read.conventions import read_convention
 from symflops.read.read import read
@@ -87,7 +87,7 @@ class Model:
     @property
     def census(self) -> dict[str, Any] | None:
         """Census of the config fields that the classes read; None if the spec has no census."""
-        return carried(self.file)
+        return stored_fields(self.file)
 
     @property
     def variants(self) -> dict[str, dict[str, Any]]:

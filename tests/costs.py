@@ -1,7 +1,8 @@
 """CPU time of the tests, by file: ``python -m pytest --costs FILE`` writes it as JSON; `.ci/budget.py` compares it with the budget.
 
-A test's time is that of its process and of the processes that it started and waited for, fixtures included; collection is summed
-over all workers. Times are seconds of CPU, user and system.
+A test's time is that of its process and of the processes that it started and waited for, fixtures included. Collection, and the end
+of the fixtures of a whole run (a browser, which the last test would pay for), are summed over all workers. Times are seconds of CPU,
+user and system.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Costs:
     def __init__(self, output: str) -> None:
         self.output = output
         self.started = 0.0
+        self.last = False
         self.collection = 0.0
         self.files: dict[str, float] = defaultdict(float)
         self.items: dict[str, float] = defaultdict(float)
@@ -36,11 +38,16 @@ class Costs:
     def pytest_runtest_logstart(self) -> None:
         self.started = seconds()
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self, nextitem: pytest.Item | None) -> None:
+        self.last = nextitem is None
+
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self) -> Iterator[None]:
-        outcome = yield
-        now = seconds()
-        outcome.get_result().cpu, self.started = now - self.started, now
+        report, now = (yield).get_result(), seconds()
+        report.cpu, self.started = now - self.started, now
+        if report.when == "teardown" and self.last:
+            self.collection, report.cpu = self.collection + report.cpu, 0.0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.files[report.nodeid.partition("::")[0]] += report.cpu

@@ -128,6 +128,8 @@ def moments(sizes: Sizes, *, text: Sequence[int], images: Sequence[Any] | None =
         raise ValueError(
             "an item of images is too short for the model, or does not divide as the model divides it"
         )
+    if any(t * h * w < 1 for t, h, w in zip(t_, h_, w_)):
+        raise ValueError("the batch does not fit the model: the class takes images of at least 1 patch")
     if x_ and max(x_, default=0) < 1:
         raise ValueError("the batch does not fit the model: the class takes at least 1 token")
     if t_ and x_ and sum(x_) - sum((t * h * w) // (s**2) for t, h, w in zip(t_, h_, w_)) < 0:

@@ -83,9 +83,6 @@ class Priced:
             {axis: number(absent) for axis in axes} if given is None else dict(zip(axes, map(Sym, given), strict=False))
         )
 
-    def _of_set(self, items: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(c for name, _, _ in self.model.sets[items] for c in self.columns.get(name, ())))
-
     def _counted(self, items: str) -> Formula:
         """The number of items per row, as a formula: 1, or the count column of a stream without lengths."""
         counts = [Sym(self.columns[name][0]) for name, axes, _ in self.model.sets[items] if not axes and name in self.columns]
@@ -93,7 +90,7 @@ class Priced:
 
     def _items(self, items: str) -> Items | None:
         """Return the columns of an index set and the conditions on a valid item; None without columns."""
-        own = self._of_set(items)
+        own = tuple(dict.fromkeys(c for name, _, _ in self.model.sets[items] for c in self.columns.get(name, ())))
         if not own:
             return None
         stored, settling = self.model.stored, self._settling()
@@ -147,15 +144,15 @@ class Priced:
         names, model = tuple(self.model.moment_sets), self.model
         return Moments(names, tuple(values), tuple(values), (), model.padded_sums)
 
-    def left_out(self, row: Mapping[str, Any]) -> int:
-        """Return the number of table rows that the model cannot run; ``row`` is a result for the whole table."""
+    def refused_rows(self, row: Mapping[str, Any]) -> int:
+        """Count the table's rows that the model cannot run; ``row`` is the query's result for the whole table."""
         return int(row["n_rows"]) - int(row[self.rows.count])
 
     def per_step(self) -> int:
         """Return the FLOPs of one step that do not depend on its batch."""
         pairs = zip(self._moments, self.model.coefficients["total"], strict=True)
         sizes, formulas = self.model.sizes, self.model.stored.formulas
-        return int(sum(cost * formulas.settled(row["formula"], sizes) for row, cost in pairs if row["items"] == ONCE and cost))
+        return int(sum(cost * formulas.checked(row["formula"], sizes) for row, cost in pairs if row["items"] == ONCE and cost))
 
     def terms(self) -> list[tuple[Total, int]]:
         """Return (SQL sum, FLOPs of both passes per unit of this sum) for each sum that costs something.
@@ -172,7 +169,7 @@ class Priced:
         return found
 
     def figures(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return FLOPs by pass, ``tokens`` and ``flops_per_token`` from a result row of the query."""
+        """Build the figures of a result row: FLOPs by pass (``KINDS``), ``tokens`` and ``flops_per_token``."""
         m = self.moments(row)
         found = {kind: getattr(self.model, kind)(m) for kind in KINDS}
         tokens = tokens_of(self.model.stored, self.model.regime, self.model.sizes, m)

@@ -22,9 +22,10 @@ from symflops.ir.program import Program
 from symflops.support.errors import SymflopsError
 
 Key = tuple[str, Hashable, str]
+"""A moment or product of lengths: (index set, formula or product of lengths, ``padded`` or empty)."""
 
 
-def decided(subject: Subject, numbers: Sequence[str]) -> Program:
+def resolved(subject: Subject, numbers: Sequence[str]) -> Program:
     """Return the subject's program with conditions resolved, and with values for the sizes ``numbers``."""
     program, sizes = subject.program.counting([subject.derived.case.convention]), subject.estimator.sizes
     return specialise(program, {field.letter: sizes[field.letter] for field in program.fields}, numbers)
@@ -54,7 +55,7 @@ def renamed(program: Program, first: Program, names: Mapping[str, str]) -> Progr
     return made
 
 
-def meant(program: Program, first: Program, letters: Mapping[str, Formula | None]) -> Program:
+def translated(program: Program, first: Program, letters: Mapping[str, Formula | None]) -> Program:
     """Replace letters of ``program``, and sizes derived from them, by formulas in letters of ``first``.
 
     A size that ``first`` derives by the same formula gets the letter of ``first``. A letter with None in ``letters`` stays.
@@ -97,7 +98,7 @@ class Work:
             yield from symbols(formula)
 
     def forms(self, work: str, module: str | None) -> dict[Key, Poly]:
-        """Return moment -> coefficient in the pass ``work``, of ``module`` or (None) of the whole model."""
+        """Map each moment to its coefficient in the pass ``work``, of ``module`` or, if None, of the whole model."""
         found: dict[Key, Poly] = {}
         for place, formula in getattr(self.case, work) if module is None else self.lines(work, module):
             for key, factor in self.parts(place):
@@ -105,7 +106,7 @@ class Work:
         return found
 
     def parts(self, place: int) -> Iterator[tuple[Key, Poly]]:
-        """Split the moment at position ``place`` into products of lengths; yields (product's key, factor)."""
+        """Split the moment at position ``place`` into products of lengths: yield (key of a product, its factor)."""
         moment = self.program.moments[place]
         named = replace(moment, name=self.program.sum_name(place, self.case.convention))
         if not self.lengths:
@@ -192,7 +193,7 @@ class Pair:
     def changed(self) -> tuple[Subject, list[Cause]]:
         """Change the sizes of the first model to those of the second, one by one, where it accepts them.
 
-        Returns the changed model, and a cause for each change with an effect.
+        Returns (the changed model, a cause for each change with an effect).
         """
         one, two = self.first.estimator.sizes, self.second.estimator.sizes
         here, causes, waiting = self.first, list[Cause](), list[str]()
@@ -200,7 +201,7 @@ class Pair:
             if not self.first.program.keys[letter] or same(one[letter], two[other]):
                 continue
             waiting.append(letter)
-            there = self.moved(here, {name: two[self.letters[name]] for name in waiting})
+            there = self.with_values(here, {name: two[self.letters[name]] for name in waiting})
             if there is not None:
                 found = figures(there.estimator, self.batch).less(figures(here.estimator, self.batch))
                 if found != NOTHING:
@@ -212,7 +213,7 @@ class Pair:
                 here, waiting = there, []
         return here, causes
 
-    def moved(self, here: Subject, values: Mapping[str, Any]) -> Subject | None:
+    def with_values(self, here: Subject, values: Mapping[str, Any]) -> Subject | None:
         """Return ``here`` with ``values`` for the sizes with these letters; None if the model rejects them."""
         config = here.with_size(*next(iter(values.items())))
         for letter, value in values.items():
@@ -255,17 +256,20 @@ class Pair:
         return Forms(*(self.works(here, there, (*letters, *closed)) if closed else (one, two)))
 
     def works(self, here: Subject, there: Subject, letters: Sequence[str]) -> tuple[Work, Work]:
-        """Return closed forms of two models, with numbers for ``letters`` and for sizes with unequal values."""
+        """Build the closed forms of two models: (those of ``here``, those of ``there``).
+
+        They have numbers for ``letters`` and for sizes with unequal values.
+        """
         names = shared(here.program, there.program)
         sizes = here.estimator.sizes, there.estimator.sizes
         if there is self.second and self.meaning:
             values = {letter: constant(sizes[0][letter]) for letter in letters}
             known = {letter: in_place(formula, values) for letter, formula in self.meaning.letters.items()}
             numbers = [field.letter for field in there.program.fields if field.letter not in known]
-            second, lengths = meant(decided(there, numbers), here.program, known), lengths_of(here.program)
-            return Work(decided(here, letters), here, lengths), Work(second, there, lengths)
+            second, lengths = translated(resolved(there, numbers), here.program, known), lengths_of(here.program)
+            return Work(resolved(here, letters), here, lengths), Work(second, there, lengths)
         unlike = {one: two for one, two in names.items() if one in letters or not same(sizes[0][one], sizes[1][two])}
-        first, second = decided(here, tuple(unlike)), decided(there, tuple(unlike.values()))
+        first, second = resolved(here, tuple(unlike)), resolved(there, tuple(unlike.values()))
         if there.program.name != here.program.name:
             second = renamed(second, first, names)
         return Work(first, here), Work(second, there)
@@ -275,7 +279,7 @@ NOTHING = Figures(0, 0, 0)
 
 
 def shared(one: Program, two: Program) -> dict[str, str]:
-    """Return letter of ``one`` -> letter of ``two`` for sizes read from the same config field."""
+    """Map letters of ``one`` to letters of ``two``, for sizes that both read from the same config field."""
     fields = {key: letter for letter, keys in reversed(list(two.keys.items())) for key in keys}
     found = ((letter, next((fields[key] for key in keys if key in fields), None)) for letter, keys in one.keys.items())
     return {letter: other for letter, other in found if other is not None}
@@ -300,7 +304,7 @@ def figures(model: InterpretedEstimator, batch: Batch) -> Figures:
 
 
 def by_module(model: InterpretedEstimator, batch: Batch) -> dict[str, Figures]:
-    """Return module path -> parameters, forward and backward FLOPs of one step on ``batch``."""
+    """Map each module's path to its parameters, forward and backward FLOPs of one step on ``batch``."""
     found: dict[str, list[int]] = {}
     for name, flops in model.by_module(model.moments(**batch)).items():
         found[name] = [0, flops.forward, flops.backward]

@@ -47,7 +47,8 @@ class Overtaking:
 class OneMore:
     """Parameters and FLOPs added by raising a size or length from ``now`` by ``step``.
 
-    ``formulas`` has (moment, change of its coefficient) pairs, whose products add up to the added forward FLOPs.
+    ``name`` is that of the config field or stream; ``kind`` is the type of the size, or ``length``. ``formulas`` has pairs
+    (moment, change of its coefficient), whose products add up to the added forward FLOPs.
     """
 
     name: str
@@ -77,14 +78,14 @@ class Growth:
     def overtakings(self) -> Iterator[Overtaking]:
         """Yield, for every length, where attention overtakes all other work, forward and in both passes."""
         subject, sizes = self.subject, default_sizes(self.program)
-        told = analysis(self.program, subject.regime, subject.convention, sizes)
-        known = {**(sizes or {}), **dict(told.lengths)}
-        for items in told.items:
+        found = analysis(self.program, subject.regime, subject.convention, sizes)
+        known = {**(sizes or {}), **dict(found.lengths)}
+        for items in found.items:
             for grown in items.growth:
-                for found in grown.crossovers:
-                    letter = grown.unknown.letter.partition("@")[0]
-                    refused = self.refusal(letter, found.value)
-                    yield Overtaking(grown.unknown.streams, letter, found, *root(found, known), grown.assumed, refused)
+                for crossover in grown.crossovers:
+                    letter, streams = grown.unknown.letter.partition("@")[0], grown.unknown.streams
+                    refused = self.refusal(letter, crossover.value)
+                    yield Overtaking(streams, letter, crossover, *root(crossover, known), grown.assumed, refused)
 
     def refusal(self, letter: str, value: int | None) -> str:
         """Return why the class rejects items whose length ``letter`` is ``value``; empty if it does not."""
@@ -114,8 +115,8 @@ class Growth:
                     except SymflopsError:
                         continue
                     more = model.forward(there) - model.forward(here), model.backward(there) - model.backward(here)
-                    told = name if len(stream.variables) == 1 else f"{name}.{axis}"
-                    yield OneMore(told, "length", now, step, 0, *more)
+                    label = name if len(stream.variables) == 1 else f"{name}.{axis}"
+                    yield OneMore(label, "length", now, step, 0, *more)
                     break
 
     def sizes(self) -> Iterator[OneMore]:

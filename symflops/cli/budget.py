@@ -36,7 +36,7 @@ configure = arguments_of(
 def run(args: argparse.Namespace) -> int:
     """Compute and print the device-hours of a training; return the exit code 0."""
     from symflops.analysis.solve import budget
-    from symflops.training.devices.rates import rate_of
+    from symflops.training.devices.names import rate_of
 
     tokens = whole(args.tokens, "--tokens")
     if args.devices < 1:

@@ -93,12 +93,12 @@ def take(files: list[Any], args: argparse.Namespace) -> int:
     from symflops.cli.progress import progress
     from symflops.library.records.census import census_of, census_path
     from symflops.support.files import write
-    from symflops.verify.census.take import document_of, recorded, taken, text_of
+    from symflops.verify.census.take import census_by_class, document_of, recorded, text_of
 
     other = 0
     for file in progress(files, "census", lambda file: str(file.name)):
         model = load(file)
-        found = taken(model, args.seed)
+        found = census_by_class(model, args.seed)
         for reference, one in found.items():
             print(f"{file.name}: {one}", file=sys.stderr)
             for row in one.rows if args.json else ():

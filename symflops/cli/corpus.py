@@ -156,7 +156,7 @@ def answer(models: Sequence[Priced], rows: Sequence[dict[str, Any]], by: Sequenc
     from symflops.analysis.corpus import summed_rows
 
     whole = summed_rows(rows)
-    figures = [{**model.described(), **model.figures(whole), "left_out": model.left_out(whole)} for model in models]
+    figures = [{**model.described(), **model.figures(whole), "left_out": model.refused_rows(whole)} for model in models]
     columns = {name: names for model in models for name, names in model.columns.items()}
     found = {"schema": 1, "rows": int(whole["n_rows"]), "columns": columns, "group_by": list(by), "models": figures}
     if by:

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Compute and print MFU and HFU; return the exit code 0."""
     import math
 
-    from symflops.training.devices.rates import rate_of
+    from symflops.training.devices.names import rate_of
 
     model, flops, executed = work_of(args)
     rate, source = rate_of(args.peak, args.dtype)

@@ -80,7 +80,7 @@ def judge(found: list[Any], models: dict[str, Any]) -> list[Any]:
 
     ``models`` maps the names of classes to the specs that derive them.
     """
-    from symflops.library.records.inexact import known_inexact
+    from symflops.library.records.verified import known_inexact
     from symflops.verify.verdicts import judged, verify_records
 
     roots = {spec.file.root for spec in models.values()}
@@ -134,11 +134,11 @@ def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, An
 def save_published(path: Path, found: list[Any], models: dict[str, Any]) -> None:
     """Write configs and batches of published models, from the records ``found``, beside ``path``."""
     from symflops.cli.actions.generate import printed
-    from symflops.library.records.published import FILE
+    from symflops.library.records.verified import PUBLISHED
     from symflops.support.files import write
     from symflops.verify.records import published_of
 
-    write(path.with_name(FILE), printed({"schema": 1, "specs": published_of(found, models)}))
+    write(path.with_name(PUBLISHED), printed({"schema": 1, "specs": published_of(found, models)}))
 
 
 def live(args: argparse.Namespace) -> int:
@@ -146,7 +146,7 @@ def live(args: argparse.Namespace) -> int:
 
     Return the exit code: 1 if anything differs, is faulty, or has no cases.
     """
-    from symflops.verify.defaults import default_differences
+    from symflops.verify.classes import default_differences
 
     parts = readable(args.specs)
     wrong = [difference for model, found in parts if not found for difference in default_differences(model)]

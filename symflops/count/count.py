@@ -6,21 +6,23 @@ pairs, or count its elements or parameters instead. The backward pass is as deri
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
+from typing import Any, NamedTuple
 
 from sympy import Add, Expr, Integer, Mul, Rational
 
-from symflops.count.per_parameter import main_width, parameter_work, per_token
+from symflops.count.per_parameter import TOWERS, main_width, parameter_work, per_token
 from symflops.derive.decode import sides
 from symflops.formula.functions import AtLeast
 from symflops.formula.masks import bound_of, bounds_of, pairs_by
 from symflops.formula.truth import NO, YES, Truth
 from symflops.ir.contraction import Extent
-from symflops.ir.convention import Backward, Convention, Rule, regions_of, role_of
-from symflops.ir.graph import Derivation, Gradient, Work
-from symflops.ir.nodes import Parameter
+from symflops.ir.convention import ROLES, Backward, Convention, Rule, inferred_of, regions_of, role_of
+from symflops.ir.graph import Derivation, Gradient, Graph, Work
+from symflops.ir.nodes import Operator, Parameter
 
 TABLES = ("embedding", "position")
 
@@ -64,7 +66,9 @@ class _Counter:
         self.users: dict[object, int] = {}  # path and shape of a tied parameter -> the operator that counts it
 
     def works(self) -> Iterator[Work]:
-        for work in self.seen():
+        """Yield the work that counts; if only work that PyTorch's counter sees does, work seen in part is split."""
+        derived = self.derivation.work
+        for work in derived if self.convention.unseen else chain.from_iterable(map(sides, derived)):
             rule = self.convention.rule(work.contraction.role or role_of(work.operator), regions_of(work.operator))
             if self.counts(work, rule):
                 yield self.run(self.sized(work, rule), rule, self.kind(work), self.first_use(work).expr)
@@ -73,14 +77,6 @@ class _Counter:
                 rule = self.convention.rule(role, regions)
                 if rule.count != "no" and (rule.weights != "work" or not multiplied(work)):
                     yield self.run(self.in_unit(work), rule, "trained" if trains else "frozen", Integer(1))
-
-    def seen(self) -> Iterator[Work]:
-        """Yield the derived work.
-
-        If the convention counts only work that PyTorch's counter sees, work of which it sees a part is split in two.
-        """
-        for work in self.derivation.work:
-            yield from (work,) if self.convention.unseen else sides(work)
 
     def counts(self, work: Work, rule: Rule) -> bool:
         """Whether ``work`` counts. Element-wise work does only if ``rule`` names it, other work by default.
@@ -130,7 +126,7 @@ class _Counter:
         """
         size = work.contraction.size
         if rule.per_element is not None:
-            return size * fraction(rule.per_element / 2)
+            return size * Rational(rule.per_element / 2)
         if work.contraction.role in TABLES and work.operator.parameters:
             return work.operator.parameters[0].count
         if work.contraction.kind == "attention" and self.convention.attention_width == "queries":
@@ -209,12 +205,12 @@ class _Counter:
 
         ``kind`` is the result of :meth:`kind`; ``when`` is 1 if the work counts at all, else 0.
         """
-        times = when if rule.forward is None else when * fraction(rule.forward)
+        times = when if rule.forward is None else when * Rational(rule.forward)
         changed = replace(work, forward=work.forward * times, recomputed=work.recomputed * times)
         assumed = rule.backward or self.convention.backward
         if assumed is not None:
             multiple = self.multiple(assumed, kind, work)
-            executions = work.forward * when * fraction(multiple * self.trained_share)
+            executions = work.forward * when * Rational(multiple * self.trained_share)
             what = "forward" if rule.forward is None else "the derived forward pass"
             gradient = Gradient("all operands", "assumed", executions, f"{multiple} x {what} in this convention")
             return replace(changed, gradients=(gradient,))
@@ -263,6 +259,60 @@ def named(work: Work) -> tuple[str, ...]:
     return work.contraction.role or role_of(work.operator), *regions_of(work.operator)
 
 
-def fraction(value: Fraction) -> Expr:
-    """A fraction as a sympy expression."""
-    return Rational(value.numerator, value.denominator)
+class Effect(NamedTuple):
+    """An inferred role or region of an operator, and names of the conventions whose count depends on it."""
+
+    operator: Operator
+    role: str
+    conventions: tuple[str, ...]
+
+
+def effects(graph: Graph, conventions: Sequence[Convention]) -> Iterator[Effect]:
+    """Yield each inferred role or region that changes a count, in order of operators."""
+    operators = list(graph.operators())
+    rows = {convention.name: _named_rows(operators, convention) for convention in conventions}
+    for operator in operators:
+        for name in inferred_of(operator):
+            shown = tuple(region for region in operator.shown if region != name)
+            without = replace(operator, inferred="") if name == operator.inferred else replace(operator, shown=shown)
+            pairs = ((convention, rows[convention.name]) for convention in conventions)
+            changed = tuple(one.name for one, named in pairs if _counted(operator, one, named) != _counted(without, one, named))
+            if changed:
+                yield Effect(operator, name, changed)
+
+
+def _named_rows(operators: Iterable[Operator], convention: Convention) -> frozenset[str]:
+    """Roles whose number of rows the convention uses to count work of other roles."""
+    reads = any(rule.rows for _, rule in convention.roles)
+    rules = (convention.rule(role_of(operator), regions_of(operator)) for operator in operators if reads)
+    return frozenset(rule.rows for rule in rules if rule.rows is not None)
+
+
+def _counted(operator: Operator, convention: Convention, rows: frozenset[str]) -> Any:
+    """All that a convention's count of ``operator`` takes from its role and regions, to compare counts.
+
+    It is (rules of its roles, its role if the convention uses its rows elsewhere, whether it is attention in a tower).
+    ``rows`` are the roles whose rows the convention uses for other work.
+    """
+    role, regions = role_of(operator), regions_of(operator)
+    parts = [(role, bool(operator.parameters))]
+    if operator.kind in ("linear", "conv"):
+        parts.append(("conv_bias" if operator.kind == "conv" else "bias", len(operator.parameters) > 1))
+    paired = any(work.extent.pairs is not None for work in operator.contractions)
+    parts += [("softmax", False)] if paired else []
+    main = convention.counts == "parameters" or convention.attention_width == "model"
+    tower = paired and main and not TOWERS.isdisjoint(regions)
+    return [_rule(convention, *part, regions) for part in parts], role if role in rows else "", tower
+
+
+def _rule(convention: Convention, role: str, weighs: bool, regions: tuple[str, ...]) -> Rule:
+    """Rule of ``role``, normalised so that rules with equal effect compare equal.
+
+    ``weighs``: whether the operator has a parameter of this role.
+    """
+    rule, elements = convention.rule(role, regions), role not in ROLES or ROLES[role].group == "elements"
+    named = rule.count in ("yes", "as_matmul") or rule.per_element is not None
+    by_weight = weighs and convention.counts == "parameters"
+    if rule.count == "no" or (elements and not named and not by_weight):
+        return Rule("no")
+    return rule

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
 
 from sympy import Add, Expr, Integer
 
@@ -22,27 +21,12 @@ CHOICE = "expert_choice"
 TOWERS = frozenset(("vision", "audio"))
 
 
-class ParameterWork(NamedTuple):
-    """One parameter as work.
+def parameter_work(derivation: Derivation, experts: str) -> Iterator[tuple[Work, str, tuple[str, ...], bool]]:
+    """Yield (work, role, regions, whether it trains) for each parameter.
 
-    Attributes:
-        work: A contraction with one multiply-add per element and token.
-        role: The role of its first operator, or that of a bias.
-        regions: The regions of its first operator.
-        trains: Whether the regime trains it.
-    """
-
-    work: Work
-    role: str
-    regions: tuple[str, ...]
-    trains: bool
-
-
-def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWork]:
-    """Yield each parameter as work: a contraction with one multiply-add per element and token.
-
-    Each item also has the role and the regions of the first operator that reads the parameter, and whether it is trained.
-    ``experts`` says which experts count per token: ``all``, those it is ``routed`` to, or those ``executed`` for it.
+    The work is a contraction with one multiply-add per element and token. Role and regions are those of the first operator that
+    reads the parameter; a bias has a role of its own. ``experts`` says which experts count per token: ``all``, those it is
+    ``routed`` to, or those ``executed`` for it.
     """
     graph = derivation.graph
     items, rows = main_rows(graph)
@@ -57,7 +41,7 @@ def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWo
         contraction = Contraction(name, (side,), size, items, extent, "parameters", True, role)
         times = entry.copies * entry.exists.expr * derivation.regime.passes.runs
         gradient = Gradient("W", "weight", times if entry.trains else Integer(0), "")
-        yield ParameterWork(Work(operator, contraction, times, (gradient,)), role, regions_of(operator), entry.trains)
+        yield Work(operator, contraction, times, (gradient,)), role, regions_of(operator), entry.trains
 
 
 def first_readers(derivation: Derivation) -> Iterator[tuple[ParameterCount, Operator, int]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from sympy import Add, Expr, Integer, Mul, expand
 
@@ -38,7 +39,7 @@ def adapt(graph: Graph, adapters: Sequence[Adapter]) -> Graph:
     bases: dict[Path, Path] = {}
     for adapter in adapters:
         last = max((operator.id for operator in graph.operators()), default=0)
-        insertion = _Insertion(adapter, dict(graph.chosen), list(graph.values), last + 1000, bases)
+        insertion = _Insertion(adapter, dict(graph.chosen), list(graph.values), count(last + 1001), bases)
         body = with_operators(graph.body, insertion.replaced)
         graph = replace(graph, body=body, values=tuple(insertion.values))
         if sum(1 for _ in graph.operators()) > MAX_OPERATORS:
@@ -55,14 +56,14 @@ class _Insertion:
         adapter: The adapter.
         chosen: Index -> the regime's selectors that choose its iteration.
         values: The values of the graph; new ones are appended.
-        last: The id of the latest operator.
+        ids: Yields the ids of new operators.
         bases: Path of a base operator -> path of the module around it, also for adapters inserted before this one.
     """
 
     adapter: Adapter
     chosen: Mapping[Expr, frozenset[str]]
     values: list[Value]
-    last: int
+    ids: Iterator[int]
     bases: dict[Path, Path]
 
     def replaced(self, node: Operator) -> list[Node]:
@@ -88,10 +89,6 @@ class _Insertion:
         value = replace(like, id=len(self.values), width=width)
         self.values.append(value)
         return value
-
-    def number(self) -> int:
-        self.last += 1
-        return self.last
 
     def adapted(self, node: Operator, module: Path) -> list[Node]:
         """Build the nodes that replace ``node``: the renamed base, two projections, and the sum.
@@ -125,9 +122,9 @@ class _Insertion:
             nodes.append(self.magnitude(outer, (out, *inner), exists, high))
         if self.adapter.kind == "dora" and self.adapter.dropout:
             results.append(self.value(first, out))
-            nodes.append(replace(base, id=self.number(), results=(results[-1].id,)))
+            nodes.append(replace(base, id=next(self.ids), results=(results[-1].id,)))
         total = Operator(
-            self.number(), "add", module, tuple(v.id for v in results), node.results,
+            next(self.ids), "add", module, tuple(v.id for v in results), node.results,
             guard=node.guard, saves="nothing", flows=node.flows, span=node.span, visits=node.visits, turns=node.turns,
         )  # fmt: skip
         return [*nodes, total]
@@ -163,7 +160,7 @@ class _Insertion:
         parameter = Parameter(path.join("weight"), shape, exists, span=node.span, adapter=True, lists=node.parameters[0].lists)
         contraction = Contraction(like.name, reads, size, like.items, like.extent, like.kind)
         return Operator(
-            self.number(), node.kind, path, reads[0].values, (result.id,), (parameter,), (contraction,), node.guard,
+            next(self.ids), node.kind, path, reads[0].values, (result.id,), (parameter,), (contraction,), node.guard,
             "operands", node.flows, node.role, f"rank {self.adapter.rank}", node.span, node.visits,
             node.regions, inferred=node.inferred, shown=node.shown, turns=node.turns,
         )  # fmt: skip
@@ -188,7 +185,7 @@ class _Insertion:
         )
         result = self.value(self.values[node.results[0]], high.width)
         return Operator(
-            self.number(), "map", path, (), (result.id,), (parameter,), works, node.guard,
+            next(self.ids), "map", path, (), (result.id,), (parameter,), works, node.guard,
             "nothing", False, node.role, "norm", node.span, node.visits,
             node.regions, inferred=node.inferred, shown=node.shown, turns=node.turns,
         )  # fmt: skip

@@ -85,8 +85,7 @@ def _forwards(nodes: Sequence[Node], facts: Facts, trains: Trains, forced: Calla
                 truth = truth | any_of(parameter.exists for parameter in node.parameters if trains(parameter))
                 truth = (truth if node.flows else NO) | forced(node)
                 truth = truth & node.guard
-                for result in node.results:
-                    facts.values[result] = truth
+                facts.values.update(dict.fromkeys(node.results, truth))
             case Select():
                 then, otherwise = facts.values[node.then], facts.values[node.otherwise]
                 facts.values[node.result] = node.condition.choose(then, otherwise)
@@ -96,7 +95,7 @@ def _forwards(nodes: Sequence[Node], facts: Facts, trains: Trains, forced: Calla
             case Loop():
                 _loop_forwards(node, facts, trains, forced)
             case Push():
-                facts.settle(node, facts.values[node.value])
+                facts.record(node, facts.values[node.value])
             case Pop():
                 facts.values[node.result] = facts.sequences[node.sequence]
 
@@ -160,7 +159,7 @@ def _backwards(nodes: Sequence[Node], facts: Facts) -> None:
             case Loop():
                 _loop_backwards(node, facts)
             case Pop():
-                facts.settle(node, facts.values.get(node.result, NO))
+                facts.record(node, facts.values.get(node.result, NO))
             case Push():
                 _add(facts, node.value, facts.sequences.get(node.sequence, NO))
 

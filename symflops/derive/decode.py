@@ -26,7 +26,7 @@ from symflops.support.findings import Diagnostic, SpecError
 
 @lru_cache(maxsize=1 << 12)
 def letters_of(count: Expr) -> frozenset[Symbol]:
-    """Symbols in an execution count; cached, since many contractions have equal counts."""
+    """The symbols in an execution count; cached, since many contractions have equal counts."""
     return frozenset(count.free_symbols)
 
 
@@ -143,9 +143,7 @@ def variables(mode: str, length: Length) -> tuple[Length, ...]:
 def positions(group: Sequence[Length]) -> Expr:
     """Number of positions of an item whose batch variables are ``group``, cached positions included."""
     first, *others = [length.symbol for length in group]
-    if not others:
-        return first
-    return first + PAST if PAST in others else PROMPT + Excess(NEW - 1)
+    return first if not others else first + PAST if PAST in others else PROMPT + Excess(NEW - 1)
 
 
 def _step(extent: Extent) -> Extent:
@@ -153,8 +151,7 @@ def _step(extent: Extent) -> Extent:
         return extent
     keys = PAST + extent.tokens
     useful = Add(*(case.expr * useful_pairs(mask, extent.tokens, keys) for mask, case in extent.pairs.masks))
-    executed = useful if extent.executed == extent.useful else extent.tokens * keys
-    return replace(extent, executed=executed, useful=useful)
+    return replace(extent, executed=useful if extent.executed == extent.useful else extent.tokens * keys, useful=useful)
 
 
 def tokens_run(tokens: frozenset[Symbol], mode: str) -> dict[Symbol, Expr]:
@@ -171,7 +168,6 @@ def _generate(tokens: frozenset[Symbol]) -> Callable[[Extent], Extent]:
             return replace(extent, executed=extent.executed.xreplace(run), useful=extent.useful.xreplace(run))
         useful = Add(*(case.expr * useful_pairs(mask, PROMPT + steps, PROMPT + steps) for mask, case in extent.pairs.masks))
         executed = PROMPT**2 + steps * PROMPT + Rational(1, 2) * steps * (steps + 1)
-        executed = useful if extent.executed == extent.useful else executed
-        return replace(extent, executed=executed, useful=useful)
+        return replace(extent, executed=useful if extent.executed == extent.useful else executed, useful=useful)
 
     return change

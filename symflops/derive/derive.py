@@ -20,8 +20,7 @@ from symflops.derive.adapters import adapt, with_elements
 from symflops.derive.analyses import Copies, Trains, lives, needs, operand_need, trainable
 from symflops.derive.decode import decoded, decoded_tokens, spread
 from symflops.derive.iterations import Facts, iterations
-from symflops.derive.recompute import is_inside, recomputed
-from symflops.derive.reentrant import reentrant
+from symflops.derive.recompute import is_inside, recomputed, reentrant
 from symflops.derive.regime_checks import check_patterns, check_size, rules_of
 from symflops.formula.polynomial import Polynomial
 from symflops.formula.truth import NO, YES, Truth, any_of

@@ -55,7 +55,7 @@ class Facts:
         """Create the facts of one iteration of a loop inside; ``sequences`` is shared with these facts."""
         return Facts(values, sequences=self.sequences)
 
-    def settle(self, node: Push | Pop, truth: Truth) -> None:
+    def record(self, node: Push | Pop, truth: Truth) -> None:
         """Record ``truth`` as the condition of all values on the stack of ``node``.
 
         Raises:
@@ -107,9 +107,7 @@ class Trace:
 
         Progressions have no end. One with sign -1 is taken away from the one before it.
         """
-        if step < self.start:
-            return ((1, step, 1), (-1, step + 1, 1))
-        return ((1, step, self.period),)
+        return ((1, step, 1), (-1, step + 1, 1)) if step < self.start else ((1, step, self.period),)
 
 
 def iterations(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[Trace, int]) -> Expr:
@@ -170,10 +168,9 @@ def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[i
         if bracket is YES:
             return Excess(loop.count - first - last)
         low, high = loop.offset + first, loop.offset + loop.count - last
-        counts = (factor * _times(loop.index, low, high, product) for product, factor in bracket.terms.items())
-        return Add(*counts)
+        return Add(*(factor * _times(loop.index, low, high, product) for product, factor in bracket.terms.items()))
     if bracket is not YES:
-        raise unsettled(loop, "the gradients of this repeat alternate, and so do its layers")
+        raise no_closed_form(loop, "the gradients of this repeat alternate, and so do its layers")
     room = loop.count - 1 - first - last
     if stride == 1 or other == 1:
         step = Integer(max(stride, other))
@@ -188,7 +185,7 @@ def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[i
     return total
 
 
-def unsettled(loop: Loop, message: str) -> UnknownSizeError:
+def no_closed_form(loop: Loop, message: str) -> UnknownSizeError:
     """Make the error for a loop without a closed form, with a size that must be known to unroll the loop."""
     asked = (loop.count, loop.offset, *(bracket.expr for bracket, _ in loop.classes))
     letters = [name for expr in asked for name in sorted(symbol.name for symbol in expr.free_symbols - {loop.index})]
@@ -208,9 +205,9 @@ def iterate(loop: Loop, first: State, body: Callable[[int, State], tuple[Facts, 
         found.append(tuple(facts for facts, _ in results))
         following = results[0][1]
         if any(state != following for _, state in results[1:]):
-            raise unsettled(loop, "iterations of this repeat hand on different gradients")
+            raise no_closed_form(loop, "iterations of this repeat hand on different gradients")
         if following in states:
             return Trace(states, found, states.index(following))
         states.append(following)
         if len(states) > MAX_STATES:
-            raise unsettled(loop, "the gradients of this repeat do not settle")
+            raise no_closed_form(loop, "the gradients of this repeat do not settle")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from symflops.derive.adapters import KINDS
 from symflops.derive.recompute import group_of
 from symflops.ir.graph import Graph, ParameterCount
-from symflops.ir.nodes import Checkpoint, Loop, Node, Operator
+from symflops.ir.nodes import Checkpoint, walk
 from symflops.ir.patterns import Path, any_fits, marked, prefixes, spelled
 from symflops.ir.regime import Recompute, Regime
 from symflops.support.findings import Diagnostic, Reporter, SpecError, did_you_mean
@@ -77,19 +77,18 @@ def fields(graph: Graph, regime: Regime) -> Iterator[Field]:
     yield "freeze", list(regime.freeze), parameters, ""
     yield "force_grad", list(regime.force_grad), modules, ""
     yield "no_force_grad", list(regime.no_force_grad), modules, ""
-    projections = [operator.path for operator in operators if is_adapted(operator)]
+    projections = [
+        operator.path
+        for operator in operators
+        if operator.kind in KINDS and not operator.bare and operator.parameters
+        if not any(weight.adapter for weight in operator.parameters)
+    ]
     for adapter in regime.adapters:
         base = adapter.names[0]
         yield "targets", [f"{target}.{base}" for target in adapter.targets], projections, f".{base}"
     if regime.recompute:
         groups = list(dict.fromkeys(prefix for path in modules for prefix in prefixes(path)))
         yield "recompute groups", list(regime.recompute.groups), groups, ""
-
-
-def is_adapted(operator: Operator) -> bool:
-    """Whether ``operator`` can be the base of an adapter and is not part of one."""
-    weights = operator.parameters
-    return operator.kind in KINDS and not operator.bare and bool(weights) and not any(weight.adapter for weight in weights)
 
 
 def uncalled(graph: Graph) -> Iterator[Path]:
@@ -145,23 +144,13 @@ def recomputed_kinds(graph: Graph, recompute: Recompute) -> dict[str, frozenset[
 
     Reentrant groups with several results have their own rule: results that a module returns in a tuple get no gradient.
     """
-    several = any(len(one.results) > 1 for one in checkpoints(graph.body))
+    several = any(len(one.results) > 1 for one in walk(graph.body, Checkpoint))
     ways = {"recompute of attention alone": recompute.attention_only, "reentrant recompute of several results": several}
     ways |= {"reentrant recompute": recompute.reentrant}
     ways |= {"recompute without early stop": not recompute.early_stop, "recompute": True}
     chosen, name = dict(graph.chosen), next(name for name, holds in ways.items() if holds)
     inside = (one.kind for one in graph.operators() if group_of(one.modules, recompute, chosen))
     return {name: frozenset(kind for kind in inside if kind == "attention" or not recompute.attention_only)}
-
-
-def checkpoints(nodes: Iterable[Node]) -> Iterator[Checkpoint]:
-    """Yield the reentrant checkpoints among ``nodes``, and those in their loops."""
-    for node in nodes:
-        if isinstance(node, Checkpoint):
-            yield node
-        elif isinstance(node, Loop):
-            for _, body in node.classes:
-                yield from checkpoints(body)
 
 
 def unmeasured(rules: Rules, measured: Mapping[str, Sequence[str]]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from symflops.api import load
-from symflops.draft.trace.subject import class_of
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.read.spec_files import roots, specs_in
 from symflops.verify.cases import cases_of
+from symflops.verify.classes import referenced
 from symflops.verify.tensors import arguments_of
 
 Example = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
@@ -53,7 +53,7 @@ def described(value: Any) -> Any:
 
 def example_token(reference: str) -> Example | None:
     """Example with token ids or pixels, by the class's ``main_input_name``; None for other classes."""
-    kind = class_of(reference)
+    kind = referenced(reference)
     main = getattr(kind, "main_input_name", "")
     if getattr(kind, "config_class", None) is None:
         return None

@@ -18,13 +18,12 @@ from symflops.draft.sample.family import Family
 from symflops.draft.sample.runner import Runner, explored
 from symflops.draft.sample.sampling import family_of
 from symflops.draft.trace import gate
-from symflops.draft.trace.subject import Subject, class_of
+from symflops.draft.trace.subject import Subject
 from symflops.draft.vary.variables import Moves, Variable
 from symflops.draft.write.draft_document import Document, document
 from symflops.draft.write.graph import Style
 from symflops.support.findings import SymflopsError
-from symflops.verify.classes import config_class_of
-from symflops.verify.defaults import signature_of
+from symflops.verify.classes import config_class_of, referenced, signature_of
 
 HOLD_OUTS = 5
 WITH = " with "
@@ -201,5 +200,5 @@ def document_of(subject: Subject, family: Family, names: Names) -> Document:
 
 def signature(subject: Subject) -> Mapping[str, Any]:
     """Default values in the signature of the class, or of its config class."""
-    kind = class_of(subject.reference)
+    kind = referenced(subject.reference)
     return signature_of(config_class_of(kind) or kind)

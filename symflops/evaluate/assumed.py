@@ -185,7 +185,7 @@ def _alone(stored: Stored, config: Mapping[str, Any], letters: Collection[str]) 
         else:
             meaning = row["null"] if row.get("null") is not None else row["default"]
             if isinstance(meaning, dict) and not stored.formulas.letters(meaning["formula"]):
-                meaning = stored.formulas.settled(meaning["formula"], {})
+                meaning = stored.formulas.checked(meaning["formula"], {})
             if meaning is None or isinstance(meaning, dict):
                 raise ConfigError(f"what null makes of '{letter}' depends on other sizes: give its value, or --config")
             yield letter, meaning

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from operator import is_
 
 from symflops.evaluate.config import as_whole
 from symflops.evaluate.sizes import is_whole
@@ -123,7 +124,7 @@ class Columns:
 
 
 def ordered(program: Program | Stored) -> list[Any]:
-    """List the streams that a batch has entries for; streams of the same index set are adjacent."""
+    """List the streams (``StreamInfo`` or ``Stream``) that a batch has entries for; those of one index set are adjacent."""
     streams = [stream for stream in program.streams if stream.given]
     return [stream for items in dict.fromkeys(one.items for one in streams) for stream in streams if stream.items == items]
 
@@ -143,11 +144,11 @@ def columns_of(program: Program | Stored, batch: Mapping[str, Any], longest: int
         hint = did_you_mean(unknown[0], names, f"this model has {', '.join(names) or 'no streams'}")
         raise FormError(f"the model has no stream '{unknown[0]}': {hint}")
     real, padded = Side(), Side()
-    counts: dict[str, int] = {}
-    for items in dict.fromkeys(stream.items for stream in streams):
-        counts[items] = _joined([one for one in streams if one.items == items], batch, longest, real, padded)
-    alike = all(one is two for one, two in zip(real, padded, strict=True))
-    return Columns(real, real if alike else padded, counts)
+    counts = {
+        items: _joined([one for one in streams if one.items == items], batch, longest, real, padded)
+        for items in dict.fromkeys(stream.items for stream in streams)
+    }
+    return Columns(real, real if all(map(is_, real, padded)) else padded, counts)
 
 
 def _joined(
@@ -156,7 +157,8 @@ def _joined(
     """Append the columns of one index set to ``real`` and ``padded``, and return its number of items."""
     counts: dict[str, int] = {}
     found: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
-    shared = {stream.name: batch[stream.name] for stream in streams if _of_all(stream, batch, longest)}
+    one_for_all = [stream.name for stream in streams if stream.absent and len(stream.variables) == 1]
+    shared = {name: batch[name] for name in one_for_all if is_whole(batch.get(name), longest)}
     for stream in streams:
         given = batch.get(stream.name)
         if stream.name in shared:
@@ -184,13 +186,8 @@ def _joined(
     return count
 
 
-def _of_all(stream: StreamInfo | Stream, batch: Mapping[str, Any], longest: int) -> bool:
-    """Whether a batch gives one number for all items of a stream that has a default length."""
-    return bool(stream.absent) and len(stream.variables) == 1 and is_whole(batch.get(stream.name), longest)
-
-
 def _sides(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int, list[Any], list[Any]]:
-    """Read one stream of a batch: number of items, columns of real lengths, columns of padded lengths."""
+    """Read one stream of a batch: (number of items, columns of real lengths, columns of padded lengths), one per axis."""
     if not isinstance(given, dict):
         count, columns = _columns(stream, given, longest)
         return count, columns, columns
@@ -203,10 +200,10 @@ def _sides(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int, 
 
 
 def _columns(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int, list[Any]]:
-    """Read the real or the padded lengths of a stream: number of items, and one column per axis."""
+    """Read the real or the padded lengths of a stream: (number of items, list with one column per axis)."""
     axes = len(stream.variables)
     if axes and (hasattr(given, "detach") or type(given).__name__ == "ndarray") and len(getattr(given, "shape", ())) > 0:
-        from symflops.evaluate.arrays import axes as columns_of_array
+        from symflops.evaluate.exact import columns_of_array
 
         try:
             return len(given), columns_of_array(stream.name, given, axes)

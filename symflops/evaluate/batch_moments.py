@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
-from importlib import import_module
 from operator import mul
 
 from symflops.evaluate.batch import LONGEST, MANY, BatchError, Columns, Side, columns_of, listed, numbers, ordered
@@ -48,8 +46,7 @@ class Batches:
     ) -> None:
         self.program, self.sizes, self.longest = program, sizes, longest
         self.sets, self.streams = sets_of(program), ordered(program)
-        chosen = range(len(program.moments)) if places is None else places
-        self.rows = [program.moments[place] for place in chosen]
+        self.rows = [program.moments[place] for place in (range(len(program.moments)) if places is None else places)]
         self.moment_sets = {row["name"]: row["items"] for row in self.rows}
         self.axes = [(stream.items, axis) for stream in self.streams for axis in stream.variables or ("",)]
         self.spans = {items: [place for place, (of, _) in enumerate(self.axes) if of == items] for items in self.sets}
@@ -91,7 +88,7 @@ class Batches:
 
     @staticmethod
     def over(functions: Sequence[Column]) -> Callable[..., tuple[Any, ...]]:
-        """Combine functions of columns into one function that returns a tuple of their results."""
+        """Combine functions of a list of columns into one of the columns as arguments, which returns a tuple of results."""
 
         def of(*columns: Any) -> tuple[Any, ...]:
             return tuple([function(columns) for function in functions])
@@ -198,9 +195,14 @@ class Batches:
         """Read a batch of int lists or int64 arrays into columns without conversion; None for any other batch."""
         columns = Side()
         for name in self.plain:
-            given = batch.get(name)
+            given: Any = batch.get(name)
             if type(given) is not list:
-                if type(given).__name__ != "ndarray" or not are_lengths(given):
+                plain = (
+                    type(given).__name__ == "ndarray"
+                    and given.ndim == 1
+                    and (given.dtype.kind, given.dtype.itemsize) == ("i", 8)
+                )
+                if not plain or len(given) < MANY:
                     return None
             elif len(given) >= MANY:
                 given = numbers(given, self.longest) if type(given[0]) is int else None
@@ -220,12 +222,14 @@ class Batches:
         return tuple(real), tuple(padded)
 
     def summed(self, columns: Sequence[Any], padded: Sequence[Any]) -> list[int]:
-        """Compute the moments of ``columns``, the real or the padded lengths of a batch."""
+        """Check ``columns``, the real or the padded lengths of a batch, and compute their moments, in the order of ``rows``."""
         if self.inner or self.conditions:
             self.check(columns, padded)
         if not self.whole and columns and len(columns[0]) >= MANY and "numpy" in sys.modules:
             try:
-                return list(vectors().sums(self.terms, self.rests, self.sets, self.moment_sets, columns))
+                from symflops.evaluate import vectors
+
+                return list(vectors.sums(self.terms, self.rests, self.sets, self.moment_sets, columns))
             except ConfigError:
                 pass  # a divisor is 0: raised below if an item uses it
             except ValueError as error:
@@ -280,7 +284,9 @@ class Batches:
     def all_left(self, columns: Sequence[Any]) -> bool:
         """Whether every length inside the model (such as a length after pooling) is at least 1 for every item."""
         if columns and max(map(len, columns)) >= MANY and "numpy" in sys.modules:
-            return bool(vectors().all_left(self.inner_terms, columns))
+            from symflops.evaluate import vectors
+
+            return bool(vectors.all_left(self.inner_terms, columns))
         pairs = zip(self.inner, self.left, strict=True)
         return all(left(item) >= 1 for row, left in pairs for item in self.items(row["items"], columns))
 
@@ -307,20 +313,9 @@ class Batches:
                     raise BatchError(untaken(place, known, told, taken(self.program, row, self.sizes or {})))
 
     def owners(self, items: str) -> dict[str, tuple[str, int]]:
-        """Map each axis of an index set to its stream, as (name, number of axes)."""
+        """Map each axis of an index set to (name of its stream, number of axes of this stream)."""
         streams = [stream for stream in self.program.streams if stream.items == items]
         return {axis: (stream.name, len(stream.variables)) for stream in streams for axis in stream.variables}
-
-
-@cache
-def vectors() -> Any:
-    """Import :mod:`symflops.evaluate.vectors` on first use, since it imports numpy."""
-    return import_module("symflops.evaluate.vectors")
-
-
-def are_lengths(given: Any) -> bool:
-    """Whether an array can be a column as it is: one dimension, int64, and at least ``MANY`` entries."""
-    return given.ndim == 1 and given.dtype.kind == "i" and given.dtype.itemsize == 8 and len(given) >= MANY
 
 
 def sides_of(

@@ -45,7 +45,7 @@ def _whole(values: Sequence[Any]) -> Any:
 
 
 def steps(rows: Any, valid: int | None = None) -> tuple[Any, Any]:
-    """Compute the lengths between boundaries, as (lengths, mask of real lengths, None for all).
+    """Compute the lengths between boundaries: (array of lengths, mask of the real ones; None if all are real).
 
     The boundaries of a pack end after the first ``valid`` ones, or, if ``valid`` is None, before the first decrease.
 

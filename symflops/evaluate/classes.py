@@ -54,7 +54,7 @@ MOST_NAMED = 6
 
 
 def named_classes(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Iterate over the classes that a config names as (field, name), ``architectures`` first.
+    """Yield (config field, class name) for each class that a config names, those of ``architectures`` first.
 
     Raises:
         ConfigError: ``architectures`` is no list of names, or ``_class_name`` no name.
@@ -132,11 +132,11 @@ def check_census(document: Mapping[str, Any], config: Mapping[str, Any], idle: b
     check_flags(document["name"], config, entry)
     guarded = entry.get("guarded", {})
     for path in sorted(guarded, key=lambda path: not values_at(config, path)):  # omitted fields are reported last
-        for value, how in held(config, path, entry):
+        for value, how in value_or_default(config, path, entry):
             if not admitted(value, guarded[path]) and not related(value, guarded[path], config):
                 raise ConfigError(refusal(document["name"], path, value, guarded[path], how))
     for path, words in entry.get("words", {}).items():
-        for value, how in held(config, path, entry):
+        for value, how in value_or_default(config, path, entry):
             for word in texts_in(value):
                 if word not in words and not (idle and word in entry.get("unrun", {}).get(path, ())):
                     raise ConfigError(refusal(document["name"], path, word, {"values": words}, how))
@@ -159,10 +159,10 @@ def check_flags(name: str, config: Mapping[str, Any], entry: Mapping[str, Any]) 
                 )
 
 
-def held(config: Mapping[str, Any], path: str, entry: Mapping[str, Any]) -> list[tuple[Any, str]]:
-    """List the value of a field, or else the class's default; empty if unknown.
+def value_or_default(config: Mapping[str, Any], path: str, entry: Mapping[str, Any]) -> list[tuple[Any, str]]:
+    """List the value of the field at ``path``, or else the class's default, as (value, suffix); empty if both are unknown.
 
-    Each value comes with a suffix for messages: ``by default``, or empty for a value of the config.
+    The suffix is for messages: ``by default``, or empty for a value of the config. ``entry`` is the census of the class.
     """
     absent = entry.get("left_out", {})
     found = [(value, "") for value in values_at(config, path)]
@@ -180,7 +180,10 @@ def failure(document: Mapping[str, Any], config: Mapping[str, Any]) -> str:
 
 
 def entry_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The census of the class that a config names, else of the program's first; None without a census."""
+    """The census of the class that a config names, else of the program's first class; None without a census.
+
+    The module's docstring explains its keys.
+    """
     census, named = document.get("census") or {}, config.get("architectures")
     names = named[:1] if isinstance(named, (list, tuple)) and named else [config.get("_class_name")]
     known = [census[name] for name in names if isinstance(name, str) and name in census]

@@ -52,7 +52,7 @@ class Columnwise:
             ConfigError: a part without lengths has no value. The returned function raises ConfigError if a divisor is 0.
         """
         if self.constant(position):
-            value = self.formulas.settled(position, self.sizes)
+            value = self.formulas.checked(position, self.sizes)
             return lambda _: value
         node = self.formulas.nodes[position]
         if type(node) is str:
@@ -73,7 +73,7 @@ class Columnwise:
                 return lambda c: (left(c) >= right(c)) * 1
         if node[0] not in ELEMENTWISE:
             return self._of_numbers(position)
-        if node[0] in DIVISIONS and self.constant(node[2]) and self.formulas.settled(node[2], self.sizes) == 0:
+        if node[0] in DIVISIONS and self.constant(node[2]) and self.formulas.checked(node[2], self.sizes) == 0:
             return refused
         function, operands = ELEMENTWISE[node[0]], list(map(self.of, node[1:]))
         return lambda c: function(*[operand(c) for operand in operands])
@@ -84,7 +84,7 @@ class Columnwise:
         def value(c: Sequence[Any]) -> Any:
             if any(type(c[place]) is not int for place in self.places.values()):
                 raise ValueError(f"lengths do not go through {self.formulas.nodes[position][0]}")
-            return self.formulas.settled(position, {**self.sizes, **{name: c[place] for name, place in self.places.items()}})
+            return self.formulas.checked(position, {**self.sizes, **{name: c[place] for name, place in self.places.items()}})
 
         return value
 
@@ -94,7 +94,7 @@ class Columnwise:
         rest = []
         for factor in factors:
             if self.constant(factor):
-                number = number * self.formulas.settled(factor, self.sizes)
+                number = number * self.formulas.checked(factor, self.sizes)
                 if number == 0:
                     return lambda _: 0
             else:
@@ -186,9 +186,6 @@ class Bound:
     def __eq__(self, other: object) -> Bound:  # type: ignore[override]
         return self._with(other, 1)
 
-    def __ge__(self, other: object) -> Bound:
-        return self._with(other, 1)
-
     def clip(self, min: Any = None, max: Any = None) -> Bound:
         """Bound the result of ``numpy.ndarray.clip`` with one of ``min`` and ``max``."""
         if min is not None:
@@ -196,7 +193,7 @@ class Bound:
         return self._with(max, self.value if type(max) is int and max >= 0 else larger(self.value, _size(max)))
 
     __hash__ = None  # type: ignore[assignment]
-    __le__ = __ge__
+    __ge__ = __le__ = __eq__
     __radd__ = __sub__ = __rsub__ = __add__
     __rmul__ = __mul__
 
@@ -206,7 +203,7 @@ def _size(value: Any) -> int:
 
 
 def bounds_of(terms: Terms, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
-    """Bounds on each term, and on all intermediate values; ``bits`` are those of each column's lengths."""
+    """(Bound on each term, bound on all intermediate values); ``bits`` is the bit length of each column's maximum."""
     found = [term if isinstance(term, Bound) else Bound(_size(term)) for term in terms(*(Bound(2**bit) for bit in bits))]
     return tuple(bound.value for bound in found), max((bound.most for bound in found), default=0)
 

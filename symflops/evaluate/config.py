@@ -149,8 +149,7 @@ def _config_within(table: Mapping[str, Any], found: Mapping[str, Any], name: str
     if instead is not None and found.get(instead) is not None:
         name, part = instead, found[instead]
     if part is None:
-        flat = {key: found[key] for key in table.get("flat", ()) if key in found}
-        return {**table.get("whole", {}), **flat}
+        return {**table.get("whole", {}), **{key: found[key] for key in table.get("flat", ()) if key in found}}
     if not isinstance(part, dict):
         raise ConfigError(f"the config's '{place}{name}' is {part!r}, not an object")
     kinds = table.get("kinds")

@@ -60,7 +60,7 @@ def evidence(model: Any) -> dict[str, Any]:
 
 
 def graded(model: Any, told: Mapping[str, Any]) -> tuple[str, str]:
-    """Grade an estimate: (grade, reason why it is not higher); ``told`` is :func:`evidence` so far.
+    """Grade an estimate: (grade, reason why it is not higher, or empty); ``told`` is the dict of :func:`evidence` so far.
 
     Records measure a class; rule checks (:mod:`symflops.derive.regime_checks`) measure a regime. A class proven by its
     parameters needs no records, but a proof does not cover an unmeasured regime.

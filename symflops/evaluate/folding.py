@@ -65,9 +65,7 @@ class Folding:
         ):
             return formula
         inner = self.inner(formula)
-        if inner == formula:
-            return formula
-        return self.short(inner)
+        return formula if inner == formula else self.short(inner)
 
     def short(self, formula: Formula) -> Formula:
         """Return the formula or its expanded and refactored form, whichever has fewer operators."""
@@ -157,8 +155,7 @@ class Folding:
         sides = [self.inner(part) for part in formula.arguments]
         if all(isinstance(value, Num) for value in values):
             numbers = [value.value for value in values if isinstance(value, Num)]
-            best = min(numbers) if formula.function == "min" else max(numbers)
-            return sides[numbers.index(best)]
+            return sides[numbers.index((min if formula.function == "min" else max)(numbers))]
         kept = list(dict.fromkeys(sides))
         for one, two in permutations(list(kept), 2):
             over = self.difference(one, two) if formula.function == "min" else self.difference(two, one)

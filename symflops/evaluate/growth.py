@@ -49,12 +49,14 @@ def analysis(program: Program, regime: str, convention: str, sizes: Mapping[str,
     return _Analyser(program, regime, convention, sizes).analysis()
 
 
-def writer_of(program: Program, lines: Sequence[Line], lengths: Iterable[str]) -> Writer:
-    """Create a writer with the letters in order: counts of ``lines``, derived sizes, sizes, ``lengths``."""
-    letters = [name for line in lines for name in symbols(line.forward)]
+def writer_of(program: Program, lines: Iterable[Line], lengths: Iterable[str]) -> Writer:
+    """Create a writer with the letters in order: run counts of ``lines``, derived sizes, sizes, ``lengths``."""
+    counts = {id(line.forward): line.forward for line in lines}.values()  # many lines share one count
+    letters = [name for count in counts for name in symbols(count)]
     letters += [definition.letter for definition in program.definitions] + [field.letter for field in program.fields]
-    counts = frozenset(atom for line in lines for term in expanded(line.forward).terms for atom, _ in term)
-    return Writer([*letters, *lengths], counts)
+    return Writer(
+        [*letters, *lengths], frozenset(atom for count in counts for term in expanded(count).terms for atom, _ in term)
+    )
 
 
 class _Analyser:
@@ -73,7 +75,7 @@ class _Analyser:
         self.costs = {work: self.cost(lines, work) for work in PASSES}
 
     def cost(self, lines: Sequence[Line], work: str) -> dict[str, Powers]:
-        """Map each part to its FLOPs: moment position -> coefficient; ``work`` is ``forward`` or ``both``."""
+        """Map each part of the model to its FLOPs, moment position -> coefficient; ``work`` is ``forward`` or ``both``."""
         rules = self.program.row(self.convention)
         alike: Counter[tuple[str, Formula, tuple[Formula, ...], tuple[tuple[int, Formula], ...]]] = Counter()
         for line in lines:

@@ -86,11 +86,11 @@ class InterpretedEstimator:
             _ = self._lines
         self.streams = {stream.name: stream.optional for stream in stored.streams if stream.given}
         asked = implied_streams(stored)
-        self.implied = tuple(name for name, some in asked if any(one is None or self._settled(one) for one in some))
+        self.implied = tuple(name for name, some in asked if any(one is None or self._value(one) for one in some))
         self.padded_sums = tuple(row["name"] for row in rows if row.get("side"))
         self.whole = tuple(name for name in stored.whole if name in self.moment_sets)
-        self.parameters: int = whole_total(self._settled(chosen["parameters"]))
-        self.trainable_parameters: int = whole_total(self._settled(chosen["trainable"]))
+        self.parameters: int = whole_total(self._value(chosen["parameters"]))
+        self.trainable_parameters: int = whole_total(self._value(chosen["trainable"]))
         self.parameters_active = active_of(stored, regime, self.sizes)
 
     @cached_property
@@ -101,7 +101,7 @@ class InterpretedEstimator:
         stored, name = self.stored, self.convention
         places = {place: number for number, place in enumerate(self.places)}
         kind, unseen = (stored.of_convention(table, name) for table in ("pairs", "unseen"))
-        how = self._settled, places, kind, unseen, stored.shares(name)
+        how = self._value, places, kind, unseen, stored.shares(name)
         return [Line(stored.document, position, *how) for position in stored.lines(self.regime, name)]
 
     @cached_property
@@ -119,15 +119,15 @@ class InterpretedEstimator:
         """The program as the dataclasses of :mod:`symflops.ir.program`."""
         return self.stored.program
 
-    def _settled(self, position: int) -> Any:
+    def _value(self, position: int) -> Any:
         """The value of the formula of sizes at a position (cached)."""
         if position not in self._values:
-            self._values[position] = self._formulas.settled(position, self.sizes)
+            self._values[position] = self._formulas.checked(position, self.sizes)
         return self._values[position]
 
     @cached_property
     def coefficients(self) -> dict[str, tuple[Any, ...]]:
-        """FLOPs per unit of each moment: ``forward``, ``backward``, ``recomputed``, ``total`` (the first two)."""
+        """Map ``forward``, ``backward``, ``recomputed`` and ``total`` (the first two) to the FLOPs per unit of each moment."""
         found = {kind: [0] * len(self.moment_sets) for kind in ("forward", "backward", "recomputed", "total")}
         for line in self._lines:
             counts = (line.forward, line.backward, line.recomputed, line.forward + line.backward)
@@ -141,12 +141,12 @@ class InterpretedEstimator:
             raise BatchError(f"moments of one batch as a whole are not sums over items ({', '.join(self.whole)})")
 
     def terms(self, *columns: Any) -> tuple[Any, ...]:
-        """The contribution of each item to each moment, given one column of lengths (int or array) per axis."""
+        """For each moment, the contribution of each item, given one column of lengths (int or array) per axis."""
         self._not_whole()
         return self._batches.terms(*columns)
 
     def rests(self, *columns: Any) -> tuple[Any, ...]:
-        """The remainders of divisions of lengths in the model, all 0 if valid; arguments as for :meth:`terms`."""
+        """For each division of lengths in the model, the remainder per item, 0 if valid; arguments as for :meth:`terms`."""
         self._not_whole()
         return self._batches.rests(*columns)
 
@@ -161,8 +161,8 @@ class InterpretedEstimator:
         return lengths_taken(self.stored, self.sizes)
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Map each argument with lengths to (stream or index set, layout, number of channels or None)."""
-        return inputs_of(self.stored, self._settled)
+        """Map each argument with lengths to (stream or index set, layout as text, number of channels or None)."""
+        return inputs_of(self.stored, self._value)
 
     def moments(self, **batch: Any) -> Moments:
         """The moments of a batch: per stream a list or integer array with one entry per item."""
@@ -181,14 +181,14 @@ class InterpretedEstimator:
         """List what a user should know about an estimate of ``batch``, such as work that is not counted."""
         left_out = [name for name in self.implied if name not in batch]
         found = [f"the batch has no '{name}', which this config implies: its work is not counted" for name in left_out]
-        found += [row["text"] for row in self.stored.document.get("expected", ()) if self._settled(row["formula"]) == 0]
+        found += [row["text"] for row in self.stored.document.get("expected", ()) if self._value(row["formula"]) == 0]
         found += [*left_to_class(self.stored, self.config), *parts_left_out(self.stored, self.regime, self.config, self.sizes)]
         if self.exception:
             found.append(f"convention '{self.convention}' makes an exception for this class: {self.exception}")
         return [*found, *inexact(self.measured)]
 
     def per_item(self, **batch: Any) -> dict[str, Any]:
-        """FLOPs of each item, forward and backward, per index set; they sum to ``total``.
+        """Map each index set to the FLOPs of its items in both passes, in the order of the batch; they sum to ``total``.
 
         Lists give lists of ints, and arrays integer arrays.
 
@@ -215,7 +215,7 @@ class InterpretedEstimator:
         return costs["samples"]
 
     def _work(self, m: Moments) -> list[tuple[Any, Any]]:
-        """Pairs of a contraction and its FLOPs on the batch if it is computed once."""
+        """List (contraction, FLOPs that it has on the batch if it runs once)."""
         values = self._counted(m)
         return [(line, line.once(values)) for line in self._lines]
 
@@ -233,8 +233,7 @@ class InterpretedEstimator:
         return m.named(self._names, self.name)
 
     def _pass(self, m: Moments, kind: str) -> int:
-        values = self._counted(m)
-        found = sum(map(mul, self.coefficients[kind], values))
+        found = sum(map(mul, self.coefficients[kind], self._counted(m)))
         return found if type(found) is int and found >= 0 else whole_total(found)
 
     def forward(self, m: Moments) -> int:
@@ -251,8 +250,7 @@ class InterpretedEstimator:
 
     def total(self, m: Moments) -> int:
         """FLOPs of the forward and backward pass."""
-        values = m.values if m.names is self._plain else self._counted(m)
-        found = sum(map(mul, self._total, values))
+        found = sum(map(mul, self._total, m.values if m.names is self._plain else self._counted(m)))
         return found if type(found) is int and found >= 0 else whole_total(found)
 
     @cached_property
@@ -285,7 +283,7 @@ class InterpretedEstimator:
 
     def tensors(self) -> dict[str, int]:
         """Map each parameter to its number of elements, summed over its copies in repeats."""
-        return summed((name, self._settled(count)) for name, count in self.stored.tensors(self.regime))
+        return summed((name, self._value(count)) for name, count in self.stored.tensors(self.regime))
 
     def __repr__(self) -> str:
         return f"<Estimator of '{self.name}': {self.regime:.60}, {self.convention}, {self.parameters:,} parameters>"

@@ -32,9 +32,7 @@ ORDER = (LINEARS, EXPERTS, *(part for part in dict.fromkeys(PARTS.values()) if p
 
 def part_of(line: Line) -> str:
     """Name the part of a model that a contraction belongs to, one of ``ORDER``, by its role."""
-    if line.role == "linear" and "experts" in line.regions:
-        return EXPERTS
-    return PARTS.get(line.role, LINEARS)
+    return EXPERTS if line.role == "linear" and "experts" in line.regions else PARTS.get(line.role, LINEARS)
 
 
 FORWARD, BOTH = "forward", "both"
@@ -202,14 +200,12 @@ def first_from(powers: Mapping[int, Fraction], start: int = 1) -> int | None:
     if root < 0:
         return start
     near = (-b + isqrt(root)) // (2 * a)
-    found = next(z for z in range(near - 1, near + 4) if (a * z + b) * z + c >= 0 and 2 * a * z + b >= 0)
-    return max(start, found)
+    return max(start, next(z for z in range(near - 1, near + 4) if (a * z + b) * z + c >= 0 and 2 * a * z + b >= 0))
 
 
 def sides(cost: Mapping[str, Powers]) -> tuple[Powers, Powers]:
     """Split the cost of each part into (attention, sum of all other parts), each by power of the length."""
-    others = merged(powers for part, powers in cost.items() if part != ATTENTION)
-    return cost.get(ATTENTION, {}), others
+    return cost.get(ATTENTION, {}), merged(powers for part, powers in cost.items() if part != ATTENTION)
 
 
 def merged(parts: Iterable[Powers]) -> Powers:

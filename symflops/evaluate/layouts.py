@@ -86,13 +86,11 @@ def inputs_of(program: Stored, value: Callable[[int], int]) -> dict[str, tuple[s
     variables = {name for stream in program.streams for name in stream.variables}
     found: dict[str, tuple[str, str, int | None]] = {}
     for info in program.inputs:
-        if info.layout is None:
-            continue
-        words = info.layout.values or tuple(word.partition("=")[0].rpartition("*")[2] for word in info.layout.axes)
-        if variables & set(words) or info.stream in streams:
-            layout = " ".join(("values:", *info.layout.values) if info.layout.values else info.layout.axes)
-            width = None if info.width is None else value(info.width)
-            found[info.name] = (info.over or info.stream, layout, width)
+        if info.layout is not None:
+            words = info.layout.values or tuple(word.partition("=")[0].rpartition("*")[2] for word in info.layout.axes)
+            if variables & set(words) or info.stream in streams:
+                layout = " ".join(("values:", *info.layout.values) if info.layout.values else info.layout.axes)
+                found[info.name] = (info.over or info.stream, layout, None if info.width is None else value(info.width))
     return found
 
 

@@ -93,7 +93,7 @@ class Lengths:
             return self.of(self.stands[formula.name]) if formula.name in self.stands else None
         if isinstance(formula, (Apply, Bracket, TallyOf)) and self.touched(formula):
             if formula not in self.known:
-                self.known[formula] = self.settled(formula)
+                self.known[formula] = self.expand(formula)
             return self.known[formula]
         return None
 
@@ -106,14 +106,14 @@ class Lengths:
         return any(name in self.varying or name in self.stands for name in symbols(formula))
 
     def varies(self, poly: Poly) -> bool:
-        """Whether a polynomial contains a letter that varies."""
+        """Whether an atom of a polynomial contains a letter that varies."""
         return any(self.letters(atom) for monomial in poly.terms for atom, _ in monomial)
 
     def letters(self, atom: Formula) -> bool:
         """Whether a formula contains a letter that varies."""
         return any(name in self.varying for name in symbols(atom))
 
-    def settled(self, formula: Apply | Bracket | TallyOf) -> Poly:
+    def expand(self, formula: Apply | Bracket | TallyOf) -> Poly:
         """Expand a function, a condition or a number of iterations to a polynomial."""
         if isinstance(formula, TallyOf):
             raise NotPolynomialError

@@ -90,7 +90,10 @@ def node_at(root: Module, path: str) -> Module:
 
 
 def rows_of(node: Module, whole: int, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield a dict of figures for each module in preorder; ``share`` is relative to ``whole`` FLOPs."""
+    """Yield a dict for each module in preorder: path, name, depth, parameters, FLOPs per pass, and ``share`` of ``whole``.
+
+    All figures include the submodules; ``share`` is ``total`` divided by ``whole`` FLOPs.
+    """
     yield {
         "module": node.path or WHOLE,
         "name": node.name,

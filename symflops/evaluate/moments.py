@@ -21,19 +21,7 @@ if TYPE_CHECKING:
     K = TypeVar("K")
 
 
-class _Record:
-    """Base class of records that are compared by their slots; dataclasses would take time to import."""
-
-    __slots__: tuple[str, ...] = ()
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __hash__(self) -> int:
-        return hash(tuple(getattr(self, name) for name in self.__slots__))
-
-
-class Moments(_Record):
+class Moments:
     """Sums over the items of a batch. Moments of two batches add, unless some (``whole``) belong to one batch as a whole.
 
     ``values`` are of real lengths, but for those that are ``always`` of padded ones; ``padded_values`` are all of padded
@@ -112,10 +100,10 @@ class Moments(_Record):
         return {padded_name(name): value for name, value in padded if name not in self.always} | self.as_dict()
 
 
-class Flops(_Record):
+class Flops:
     """FLOPs of one module in one step."""
 
-    __slots__ = ("backward", "forward", "recomputed")
+    __slots__ = ("backward", "forward", "recomputed")  # a dataclass would take time to import
 
     def __init__(self, forward: int, backward: int, recomputed: int) -> None:
         self.forward, self.backward, self.recomputed = forward, backward, recomputed
@@ -124,6 +112,12 @@ class Flops(_Record):
     def total(self) -> int:
         """FLOPs of the forward and backward pass."""
         return self.forward + self.backward
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Flops and all(getattr(self, name) == getattr(other, name) for name in Flops.__slots__)
+
+    def __hash__(self) -> int:
+        return hash((self.backward, self.forward, self.recomputed))
 
     def __repr__(self) -> str:
         return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"
@@ -157,7 +151,7 @@ def active_of(stored: Stored, regime: str, sizes: Mapping[str, Any]) -> int | No
     None if the program was stored in an older format without this figure.
     """
     formula = stored.regimes[regime].get("active")
-    return None if formula is None else int(stored.formulas.settled(formula, sizes))
+    return None if formula is None else int(stored.formulas.checked(formula, sizes))
 
 
 def per_token(total: int, tokens: int | None) -> int | None:
@@ -174,7 +168,7 @@ def tokens_of(stored: Stored, regime: str, sizes: Mapping[str, Any], m: Moments)
     names = [stored.moments[position]["name"] for position, _ in terms]
     if not terms or not values.keys() >= set(names):
         return None
-    found = [stored.formulas.settled(part, sizes) * values[name] for name, (_, part) in zip(names, terms, strict=True)]
+    found = [stored.formulas.checked(part, sizes) * values[name] for name, (_, part) in zip(names, terms, strict=True)]
     return int(sum(found))
 
 

@@ -40,7 +40,7 @@ def copies(stored: Stored, row: Sequence[Any], sizes: Mapping[str, Any]) -> Iter
     """Expand a row of the stored parameter table: yield (name, shape) for each copy in a repeat."""
     name, position, *own = row
     template, ranges = (own[0].get("template", [name]), own[0].get("ranges", [])) if own else ([name], [])
-    shared, value = stored.document["shapes"][position], stored.formulas.settled
+    shared, value = stored.document["shapes"][position], stored.formulas.checked
     runs: dict[str, list[Sequence[Any]]] = {}
     for index, *run in ranges:
         runs.setdefault(index, []).append(run)
@@ -61,7 +61,7 @@ def _indices(
         yield names
         return
     (index, own), *rest = runs
-    value = stored.formulas.settled
+    value = stored.formulas.checked
     values: set[int] = set()
     for low, high, bracket in own:
         values |= {turn for turn in range(value(low, names), value(high, names)) if value(bracket, {**names, index: turn})}

@@ -76,7 +76,7 @@ class Plan:
         return self.kinds[column.place]
 
     def column(self, column: Column, kind: Any = None) -> int:
-        """The slot of a column, which is converted to the type ``kind`` if given (cached)."""
+        """The index of a column's slot, converted to the numpy type ``kind`` if given; adds the operations once."""
         own = self.kind(column)
         kind = kind or own
         key = column.place, kind

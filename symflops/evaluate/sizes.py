@@ -46,11 +46,11 @@ class MissingSize:
     of experts per token, and fail only when it runs.
     """
 
-    def __init__(self, told: str) -> None:
-        self.told = told
+    def __init__(self, message: str) -> None:
+        self.message = message
 
     def _refuse(self, *_: Any) -> Any:
-        raise ConfigError(self.told)
+        raise ConfigError(self.message)
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
     __truediv__ = __rtruediv__ = __pow__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
@@ -60,26 +60,16 @@ class MissingSize:
 
 def unanswered(program: Stored, config: Mapping[str, Any], sizes: Mapping[str, Any]) -> str:
     """Explain why a config has no FLOPs (a size is missing, or its class cannot run); empty if it has."""
-    told = next((value.told for value in sizes.values() if type(value) is MissingSize), "")
+    told = next((value.message for value in sizes.values() if type(value) is MissingSize), "")
     return told or failure(program.document, as_read(program.document, config))
 
 
 def _value_of(field: Mapping[str, Any], given: Any, program: Stored, known: Mapping[str, Any]) -> Any:
     if isinstance(given, dict) and "formula" in given:
-        return program.formulas.settled(given["formula"], known)
+        return program.formulas.checked(given["formula"], known)
     if given is None and field["required"]:
         raise ConfigError(f"the config has no '{field['keys'][0]}'")
     return config_value(given)
-
-
-def _said(program: Stored, formula: int, known: Mapping[str, Any]) -> Any:
-    """Evaluate the formula at a position; a :class:`MissingSize` if this fails and a size is missing."""
-    try:
-        return program.formulas.settled(formula, known)
-    except ConfigError as error:
-        if not any(type(value) is MissingSize for value in known.values()):
-            raise
-        return MissingSize(str(error))
 
 
 def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,9 +95,17 @@ def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def defined(program: Stored, known: dict[str, Any]) -> dict[str, Any]:
-    """Add the values of derived sizes to ``known`` (letter -> value), in place, and return ``known``."""
+    """Add the values of derived sizes to ``known`` (letter -> value), in place, and return ``known``.
+
+    A derived size without a value is a :class:`MissingSize` if ``known`` has another one.
+    """
     for row in program.document["definitions"]:
-        known[row["letter"]] = _said(program, row["formula"], known)
+        try:
+            known[row["letter"]] = program.formulas.checked(row["formula"], known)
+        except ConfigError as error:
+            if not any(type(value) is MissingSize for value in known.values()):
+                raise
+            known[row["letter"]] = MissingSize(str(error))
     return known
 
 

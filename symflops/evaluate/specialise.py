@@ -1,24 +1,25 @@
 """specialise: :class:`~symflops.ir.program.Program`, known sizes -> the program for these sizes (partial evaluation).
 
-Known sizes are substituted and folded: conditions are decided, known loop lengths are evaluated, and zeros are removed.
+Known sizes are substituted and folded: conditions are decided, known loop lengths are evaluated, and zeros are removed. So are
+moments, statistics and derived sizes that no formula uses any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from symflops.evaluate.folding import NO_VALUE, Folding, constant
-from symflops.evaluate.idle import without_idle
+from symflops.evaluate.growth import writer_of
 from symflops.evaluate.sizes import MissingSize
 from symflops.evaluate.stored import config_value
-from symflops.formula.factoring import Writer, expanded
-from symflops.formula.formula import ONE, ZERO, Apply, Formula, Num, TallyOf, evaluate, symbols, walk
+from symflops.formula.factoring import expanded
+from symflops.formula.formula import ONE, ZERO, Apply, Formula, Num, Sym, TallyOf, evaluate, symbols, walk
 from symflops.formula.terms import Rewriting, Terms, plus, times
 from symflops.ir.batch import Moment, Requirement
-from symflops.ir.program import Amount, Case, Field, Line, Program, RegimeLines
+from symflops.ir.program import Amount, Case, Definition, Field, Line, Program, RegimeLines
 from symflops.support.errors import SymflopsError
 
 WHOLE = ("count", "number")
@@ -49,8 +50,9 @@ def specialise(program: Program, values: Mapping[str, Any], numbers: Collection[
             except NO_VALUE:
                 continue
     whole = {name for name, field in fields.items() if field.kind in WHOLE}
-    whole |= {name for stream in program.streams for name in stream.variables}
-    return _Specialised(program, given, Folding(known, replaced, whole, _writer(program))).program()
+    lengths = [name for stream in program.streams for name in stream.variables]
+    writer = writer_of(program, (line for regime in program.regimes for line in regime.lines), lengths)
+    return _Specialised(program, given, Folding(known, replaced, whole.union(lengths), writer)).program()
 
 
 def _counted(program: Program, fields: Mapping[str, Field], given: Mapping[str, Any]) -> set[str]:
@@ -68,16 +70,6 @@ def _counted(program: Program, fields: Mapping[str, Field], given: Mapping[str, 
     return {name for name in found if fields[name].kind == "count"}
 
 
-def _writer(program: Program) -> Writer:
-    """Create a writer with the letters in order: iteration counts, derived sizes, sizes, lengths."""
-    lines = [line for regime in program.regimes for line in regime.lines]
-    counted = {id(line.forward): line.forward for line in lines}.values()
-    letters = [name for formula in counted for name in symbols(formula)]
-    letters += [one.letter for one in program.definitions] + [field.letter for field in program.fields]
-    letters += [name for stream in program.streams for name in stream.variables]
-    return Writer(letters, frozenset(atom for count in counted for term in expanded(count).terms for atom, _ in term))
-
-
 class _Specialised:
     """Folds all formulas of a program, and merges and renumbers moments that vanish or become equal."""
 
@@ -88,7 +80,7 @@ class _Specialised:
         self.places = [self.placed(self.folding.rewritten(moment)) for moment in program.moments]
 
     def placed(self, moment: Moment) -> tuple[int, Formula]:
-        """Add a folded moment to the new ones, as (its position, constant factor); the factor of a zero is 0."""
+        """Add a folded moment to the new ones; returns (its new position, constant factor), with the factor 0 for a zero."""
         poly = expanded(moment.formula)
         if not poly:
             return 0, ZERO
@@ -191,3 +183,61 @@ class _Specialised:
 
 
 NOTHING = Amount("", (), ())
+
+
+def without_idle(program: Program) -> Program:
+    """Copy a program without moments, statistics and derived sizes that no formula of the program uses."""
+    used = {place for form in forms(program) for place, _ in form}
+    made = renumbered(program, {place: number for number, place in enumerate(sorted(used))})
+    read = {name for moment in made.moments for name in symbols(moment.formula)}
+    made = replace(made, statistics=tuple(one for one in made.statistics if one.name in read))
+    return replace(made, definitions=tuple(reversed(list(needed(made)))))
+
+
+def forms(program: Program) -> Iterator[Terms]:
+    """Iterate over all vectors in a program that have a coefficient per moment."""
+    for case in program.cases:
+        yield from (case.forward, case.backward, case.recomputed)
+    for amount in program.amounts:
+        yield from (amount.useful, amount.executed)
+    yield from (regime.tokens for regime in program.regimes)
+
+
+def renumbered(program: Program, places: Mapping[int, int]) -> Program:
+    """Copy a program with only the moments in ``places`` (old position -> new one), in all its vectors."""
+
+    def moved(terms: Terms) -> Terms:
+        return tuple((places[place], formula) for place, formula in terms)
+
+    amounts = {
+        amount: replace(amount, useful=moved(amount.useful), executed=moved(amount.executed)) for amount in program.amounts
+    }
+
+    def lines(some: tuple[Line, ...]) -> tuple[Line, ...]:
+        return tuple(replace(line, amount=amounts[line.amount]) for line in some)
+
+    regimes = []
+    for regime in program.regimes:
+        own = tuple((name, lines(some)) for name, some in regime.own)
+        regimes.append(replace(regime, lines=lines(regime.lines), own=own, tokens=moved(regime.tokens)))
+    cases = tuple(
+        replace(case, forward=moved(case.forward), backward=moved(case.backward), recomputed=moved(case.recomputed))
+        for case in program.cases
+    )
+    moments = tuple(program.moments[place] for place in places)
+    return replace(program, amounts=tuple(amounts.values()), regimes=tuple(regimes), cases=cases, moments=moments)
+
+
+def needed(program: Program) -> Iterator[Definition]:
+    """Iterate over the derived sizes that formulas of a program use, in reverse order of definition."""
+    letters: set[str] = set()
+
+    def noted(formula: Formula) -> Formula:
+        letters.update(part.name for part in walk(formula) if isinstance(part, Sym))
+        return formula
+
+    Rewriting(noted)(replace(program, definitions=()))
+    for one in reversed(program.definitions):
+        if one.letter in letters:
+            letters.update(symbols(one.formula))
+            yield one

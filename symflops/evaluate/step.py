@@ -15,9 +15,8 @@ from symflops.evaluate.item_analysis import ATTENTION, ORDER, part_of
 from symflops.evaluate.stored import Stored, stored_of
 from symflops.formula.formula import ZERO, Formula, evaluate
 from symflops.formula.table import ConfigError
-from symflops.ir.closed_forms import needed
 from symflops.ir.index_sets import PADDED
-from symflops.ir.program import Case, Program
+from symflops.ir.program import Case, Program, needed
 from symflops.ir.verification import KnownInexact, Verification, VerifiedCase
 from symflops.support.errors import SymflopsError
 
@@ -130,8 +129,7 @@ class Sweep:
     @property
     def label(self) -> str:
         """The label of the horizontal axis of a plot over the sweep."""
-        what = "tokens" if isinstance(self.entry, int) else "positions"
-        return f"{what} of {self.stream} in an item"
+        return f"{'tokens' if isinstance(self.entry, int) else 'positions'} of {self.stream} in an item"
 
     def tokens(self, side: int) -> int:
         """The number of tokens of an item whose growing axes have the length ``side``."""

@@ -189,10 +189,10 @@ def rests_of(program: Stored, sizes: Mapping[str, Any]) -> Rests:
     """
 
     def rest(position: int) -> Callable[[Mapping[str, int]], Any]:
-        return lambda lengths: program.formulas.settled(position, {**sizes, **lengths})
+        return lambda lengths: program.formulas.checked(position, {**sizes, **lengths})
 
     return [(program.formulas.letters(row["formula"]), rest(row["formula"])) for row in program.inner]
 
 
 def _values(program: Stored, row: Mapping[str, Any], sizes: Mapping[str, Any]) -> list[int]:
-    return [program.formulas.settled(place, sizes) for place in row.get("values", ())]
+    return [program.formulas.checked(place, sizes) for place in row.get("values", ())]

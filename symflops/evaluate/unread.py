@@ -56,8 +56,7 @@ def unread(program: Stored, config: Mapping[str, Any]) -> Iterator[tuple[str, An
     """
     document = program.document
     described = set(keys_of(document))
-    name = next((name for _, name in named_classes(config)), "")
-    census = census_of(document, name) or {}
+    census = census_of(document, next((name for _, name in named_classes(config)), "")) or {}
     known = described | {path for kind in ("described", "free", "guarded", "words") for path in census.get(kind, ())}
     for table in (document.get("reading") or {}).get("tables", {}).values():
         known |= set(_names(table, ""))

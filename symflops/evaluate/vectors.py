@@ -195,7 +195,7 @@ def _divided(rests: Sequence[Any]) -> None:
 
 
 def _measured(columns: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """Convert columns to arrays, and compute the bit length of each column's maximum."""
+    """Convert columns to arrays: (arrays, bit length of each column's maximum)."""
     arrays, bits = [_array(column) for column in columns], _bits(columns)
     for place, (found, most) in enumerate(zip(arrays, bits, strict=True)):
         if found.dtype == np.uint64:
@@ -212,7 +212,7 @@ def _bits(columns: Sequence[Any]) -> list[int]:
 
 
 def _bounds(terms: Terms, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
-    """Bounds on each term, and on all intermediate values (cached); ``bits`` are those of each column."""
+    """(Bound on each term, bound on all intermediate values), cached; ``bits`` are those of each column."""
     known, key = vars(terms).setdefault("bounds", {}), tuple(bits)
     if key not in known:
         if len(known) >= MOST_KNOWN:

@@ -58,8 +58,7 @@ def one_more(here: Step) -> Iterator[OneMore]:
             )
             parameters = int(evaluate(program.parameters, there.sizes) - evaluate(program.parameters, sizes))
             if forward or backward or parameters:
-                change = _Change(program, field.letter, sizes, there.sizes)
-                work = change.work(case.convention, case.forward)
+                work = _Change(program, field.letter, sizes, there.sizes).work(case.convention, case.forward)
                 yield OneMore(field, sizes[field.letter], parameters, forward, backward, work)
         except (SymflopsError, ArithmeticError, LookupError):
             continue  # the increase requires other changes, such as one more list entry
@@ -134,8 +133,8 @@ class _Change:
                     value = evaluate(formula, self.sizes)
                     values = [evaluate(argument, self.sizes) for argument in arguments]
                     kept = expanded(arguments[values.index(value)], rule) if value in values else Poly({})
-                    lost = evaluate(formula, self.more) - self.branch(formula, arguments, values, value) if step else 0
-                    return kept + Poly.constant(lost)
+                    branch = evaluate(arguments[values.index(value)], self.more) if step and value in values else 0
+                    return kept + Poly.constant(evaluate(formula, self.more) - branch if step else 0)
                 case Sym():
                     return None
             names = set(symbols(formula))
@@ -145,14 +144,6 @@ class _Change:
             return Poly.atom(formula) + Poly.constant(change)
 
         return rule
-
-    def branch(self, formula: Apply, arguments: tuple[Formula, ...], values: list[Any], value: Any) -> Any:
-        """The value, after the increase, of the argument that a minimum or maximum selects before it.
-
-        0 if no argument has the function's ``value``, as in ``max(0, x)`` of a negative ``x``. ``values`` are those of the
-        arguments before the increase.
-        """
-        return evaluate(arguments[values.index(value)], self.more) if value in values else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,9 +266,7 @@ def convention_figures(step: Step) -> Iterator[ConventionFigures]:
 def reason_of(program: Program, name: str) -> str:
     """The main reasons why a convention's count differs from the first one's; empty if none is known."""
     lines, own, rules = program.regimes[0].lines, program.rows[0], program.row(name)
-    reasons = []
-    if rules.pairs != own.pairs and any(line.amount.useful != line.amount.executed for line in lines):
-        reasons.append("all pairs, not the pairs that a mask leaves")
-    if rules.unseen != own.unseen and not all(line.seen for line in lines):
-        reasons.append("no work that profilers do not see")
-    return ", and ".join(reasons)
+    pairs = rules.pairs != own.pairs and any(line.amount.useful != line.amount.executed for line in lines)
+    unseen = rules.unseen != own.unseen and not all(line.seen for line in lines)
+    reasons = {"all pairs, not the pairs that a mask leaves": pairs, "no work that profilers do not see": unseen}
+    return ", and ".join(reason for reason, holds in reasons.items() if holds)

@@ -72,9 +72,7 @@ def equal_numbers(a: Expr, b: Expr) -> Truth:
     difference = a - b
     if difference == 0:
         return YES
-    if difference.is_Number or difference.is_nonzero:
-        return NO
-    return Truth.of(fn.Equal(a, b))
+    return NO if difference.is_Number or difference.is_nonzero else Truth.of(fn.Equal(a, b))
 
 
 def sizes_behind(value: Any) -> list[str]:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from operator import add, mul, sub, truediv
-from typing import Any
+from typing import Any, NoReturn
 
 from sympy import Expr, Integer, Rational
 from sympy.core.symbol import Str
@@ -63,12 +63,14 @@ def evaluate(expression: Expression, names: Mapping[str, Any], calls: Mapping[st
 
 
 class _Walker:
+    """Computes the values of the nodes of one expression: method ``visit_X`` is for nodes of the class ``ast.X``."""
+
     def __init__(self, expression: Expression, names: Mapping[str, Any], calls: Mapping[str, Callable[..., Any]]) -> None:
         self.expression = expression
         self.names = names
         self.calls = calls
 
-    def fail(self, code: str, message: str, node: ast.AST, hint: str = "") -> Any:
+    def fail(self, code: str, message: str, node: ast.AST, hint: str = "") -> NoReturn:
         raise SpecError([Diagnostic(code, message, self.expression.place(node), hint)])
 
     def visit(self, node: ast.expr) -> Any:
@@ -109,17 +111,19 @@ class _Walker:
             if isinstance(left, str) and isinstance(right, str):
                 return left + right
         if isinstance(node.op, ast.Mult) and isinstance(left, tuple):
-            return self.repeated(left, self.integer(right, node.right), node)
+            count = self.integer(right, node.right)
+            if len(left) * count > MAX_ITEMS:
+                self.fail("expression-too-large", f"a list has at most {MAX_ITEMS} items", node)
+            return left * count
         a, b = self.number(left, node.left), self.number(right, node.right)
-        return self.arithmetic(node, a, b)
-
-    def arithmetic(self, node: ast.BinOp, a: Expr, b: Expr) -> Expr:
         if isinstance(node.op, ast.Pow):
             return self.power(a, b, node)
         if b == 0 and isinstance(node.op, DIVISIONS):
             self.fail("bad-expression", "division by zero", node)
         value = ARITHMETIC[type(node.op)](a, b)
-        return self.bounded(value, node) if isinstance(node.op, ast.Mult) else value
+        if isinstance(node.op, ast.Mult) and value.is_Integer and abs(int(value)).bit_length() > MAX_BITS:
+            self.fail("expression-too-large", "this number is too large", node)
+        return value
 
     def power(self, base: Expr, exponent: Expr, node: ast.BinOp) -> Expr:
         """``base**exponent`` for a known exponent from 0 to ``MAX_EXPONENT``."""
@@ -134,17 +138,6 @@ class _Walker:
         if base.is_Integer and abs(int(base)).bit_length() * int(exponent) > MAX_BITS:
             self.fail("expression-too-large", "this number is too large", node)
         return base**exponent
-
-    def repeated(self, items: tuple[Any, ...], count: int, node: ast.expr) -> tuple[Any, ...]:
-        """Return a list repeated ``count`` times."""
-        if len(items) * count > MAX_ITEMS:
-            self.fail("expression-too-large", f"a list has at most {MAX_ITEMS} items", node)
-        return items * count
-
-    def bounded(self, value: Expr, node: ast.expr) -> Expr:
-        if value.is_Integer and abs(int(value)).bit_length() > MAX_BITS:
-            self.fail("expression-too-large", "this number is too large", node)
-        return value
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):
@@ -210,15 +203,12 @@ class _Walker:
             return Setting(items.name, "item", fn.Item(items.symbol, self.number(self.visit(node.slice), node.slice)))
         items = self.list_of(items, node.value)
         if isinstance(node.slice, ast.Slice):
-            return items[self.slice_of(node.slice)]
+            bounds = (node.slice.lower, node.slice.upper, node.slice.step)
+            return items[slice(*(self.integer(self.visit(bound), bound) if bound else None for bound in bounds))]
         index = self.integer(self.visit(node.slice), node.slice)
         if not -len(items) <= index < len(items):
             self.fail("bad-expression", f"index {index} is outside a list of {len(items)}", node.slice)
         return items[index]
-
-    def slice_of(self, node: ast.Slice) -> slice:
-        bounds = (node.lower, node.upper, node.step)
-        return slice(*(self.integer(self.visit(bound), bound) if bound else None for bound in bounds))
 
     def visit_Call(self, node: ast.Call) -> Any:
         name = getattr(node.func, "id", "")
@@ -233,7 +223,7 @@ class _Walker:
         try:
             return call_function(name, self, node, [self.visit(argument) for argument in node.args])
         except (TypeError, ValueError) as error:
-            return self.fail("bad-expression", f"{name}: {error}", node)
+            self.fail("bad-expression", f"{name}: {error}", node)
 
     def value(self, node: ast.expr) -> Any:
         """Evaluate ``node``; a setting of the kind ``number`` becomes its symbol."""
@@ -253,8 +243,7 @@ class _Walker:
             return value
         if isinstance(value, Setting) and value.nullable:
             self.fail("bad-expression", f"'{value.name}' is no condition", node, f"write '{value.name} != null'")
-        self.fail("bad-expression", f"{describe(value)} is no condition", node, "compare it with something")
-        return NO
+        return self.fail("bad-expression", f"{describe(value)} is no condition", node, "compare it with something")
 
     def integer(self, value: Any, node: ast.expr) -> int:
         """Convert ``value`` to a plain integer; if it is a symbol, report an error at ``node``."""
@@ -272,19 +261,17 @@ class _Walker:
                 self.structural(node, f"the list '{name}' must be known here")
             case Choice() | Terms():
                 self.structural(node, f"the list '{self.expression.segment(node)}' must be known here")
-        self.fail("bad-expression", f"{describe(value)} is not a list", node)
-        return ()
+        return self.fail("bad-expression", f"{describe(value)} is not a list", node)
 
-    @staticmethod
-    def decides(value: Any) -> bool:
-        """Whether ``value`` depends on the config: it is a setting, or a flag that is neither true nor false."""
-        return isinstance(value, Setting) or (isinstance(value, Truth) and value not in (YES, NO))
+    def structural(self, node: ast.expr, message: str) -> NoReturn:
+        """Raise the error that the value of ``node`` must be known; it names a size that decides this value, if there is one.
 
-    def structural(self, node: ast.expr, message: str) -> None:
+        A setting, and a flag that is neither true nor false, decide it before other names do.
+        """
         hint = "it decides the structure: give it a default; other structures may be variants"
         diagnostic = Diagnostic("structural-size", message, self.expression.place(node), hint)
         found = [self.names.get(name.id) for name in ast.walk(node) if isinstance(name, ast.Name)]
-        found.sort(key=lambda value: not self.decides(value))
+        found.sort(key=lambda value: not isinstance(value, (Setting, Truth)) or value in (YES, NO))
         raise UnknownSizeError(
             next((name for value in found for name in sizes_behind(value) if "@" not in name), ""), diagnostic
         )

@@ -10,6 +10,7 @@ import ast
 import warnings
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NoReturn
 
 from symflops.support.findings import Diagnostic, Span, SpecError
 
@@ -74,7 +75,7 @@ def parse_expression(text: str, span: Span) -> Expression:
     return expression
 
 
-def _fail(code: str, message: str, span: Span, hint: str = "") -> None:
+def _fail(code: str, message: str, span: Span, hint: str = "") -> NoReturn:
     raise SpecError([Diagnostic(code, message, span, hint)])
 
 
@@ -90,15 +91,11 @@ def _check(expression: Expression) -> None:
             _fail("expression-too-large", "the expression is too large", expression.span, "name a part of it under 'derived'")
         if not isinstance(node, ALLOWED):
             _fail("bad-expression", f"{type(node).__name__.lower()} is not part of the expression language", place)
-        _check_node(expression, node, place)
+        if isinstance(node, ast.Constant):
+            _check_constant(expression.segment(node), node.value, place)
+        if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
+            _fail("bad-expression", "only the functions of the language can be called, without keywords", place)
         stack.extend((child, depth + 1) for child in ast.iter_child_nodes(node))
-
-
-def _check_node(expression: Expression, node: ast.AST, place: Span) -> None:
-    if isinstance(node, ast.Constant):
-        _check_constant(expression.segment(node), node.value, place)
-    if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
-        _fail("bad-expression", "only the functions of the language can be called, without keywords", place)
 
 
 def _check_sums(expression: Expression) -> None:

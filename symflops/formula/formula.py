@@ -180,7 +180,10 @@ def _own_operators(formula: Formula) -> int:
 
 
 def symbols(formula: Formula, given: bool = True) -> Iterator[str]:
-    """Yield every letter that a formula reads, in order; unless ``given``, not those only tested for null."""
+    """Yield each letter that a formula reads, in order and with repetitions.
+
+    Unless ``given``, letters that are only tested for null are left out.
+    """
     if isinstance(formula, Sym):
         yield formula.name
     if isinstance(formula, Bracket) and formula.kind == "given" and not given:
@@ -256,6 +259,8 @@ def formulas_of(rows: Sequence[Any]) -> list[Formula]:
 
 
 def _formula(row: Any, earlier: Sequence[Formula]) -> Formula:
+    """Convert one row of a table; ``earlier`` has the formulas of the rows before it."""
+
     def at(position: Any) -> Formula:
         if type(position) is not int or not 0 <= position < len(earlier):
             raise ValueError(f"{position!r} is no position of an earlier formula")
@@ -289,6 +294,7 @@ def _formula(row: Any, earlier: Sequence[Formula]) -> Formula:
 
 @lru_cache(maxsize=1 << 12)
 def _tabulated(formula: Formula) -> tuple[Formulas, int]:
+    """(Evaluator of a table that contains ``formula``, position of the formula in the table), cached."""
     table = Table()
     position = table.add(formula)
     return Formulas(table.rows), position

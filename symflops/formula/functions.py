@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Expr, Function, Integer, Symbol
+from sympy import Add, Expr, Function, Integer, Rational, Symbol
 
-from symflops.formula.quotients import exact_quotient
 from symflops.formula.written import level_of, written
 
 ZERO, ONE = Integer(0), Integer(1)
@@ -65,38 +64,46 @@ class PerToken(Count):
         return run if run == routed else None
 
 
-class FloorDiv(Count):
-    """``a // b``, rounded down; divisors are positive, so ``a // b // c`` is ``a // (b * c)``."""
+def exact_quotient(a: Expr, b: Expr) -> Expr | None:
+    """``a / b`` if ``b`` is an integer above 1 that divides each term of ``a``, else None.
+
+    >>> exact_quotient(4 * Symbol("D", integer=True) + 2, Integer(2))
+    2*D + 1
+    """
+    if not (b.is_Integer and b > 1):
+        return None
+    terms = [term / b for term in Add.make_args(a)]
+    return Add(*terms) if all(term.is_integer for term in terms) else None
+
+
+class Quotient(Count):
+    """Base of ``a / b`` rounded to an integer; divisors are positive, so ``a / b / c`` is ``a / (b * c)``."""
 
     @classmethod
     def eval(cls, a: Expr, b: Expr) -> Expr | None:
         if b == ONE and a.is_integer:
             return a
-        if a == b and a.is_Symbol:
-            return ONE
-        if isinstance(a, FloorDiv) and b.is_integer:
-            return FloorDiv(a.args[0], a.args[1] * b)
+        if isinstance(a, cls) and b.is_integer:
+            return cls(a.args[0], a.args[1] * b)
         if (exact := exact_quotient(a, b)) is not None:
             return exact
-        if _numbers(a, b) and b != 0:
-            return Integer((a / b).floor())
-        return None
+        return cls.rounded(a / b) if _numbers(a, b) and b != 0 else None
 
 
-class CeilDiv(Count):
-    """``ceil(a / b)``: the quotient rounded up; ``ceil(ceil(a / b) / c)`` is ``ceil(a / (b * c))``."""
+class FloorDiv(Quotient):
+    """``a // b``: the quotient rounded down."""
+
+    rounded = staticmethod(Rational.floor)
 
     @classmethod
     def eval(cls, a: Expr, b: Expr) -> Expr | None:
-        if b == ONE and a.is_integer:
-            return a
-        if isinstance(a, CeilDiv) and b.is_integer:
-            return CeilDiv(a.args[0], a.args[1] * b)
-        if (exact := exact_quotient(a, b)) is not None:
-            return exact
-        if _numbers(a, b) and b != 0:
-            return Integer((a / b).ceiling())
-        return None
+        return ONE if a == b and a.is_Symbol else super().eval(a, b)
+
+
+class CeilDiv(Quotient):
+    """``ceil(a / b)``: the quotient rounded up."""
+
+    rounded = staticmethod(Rational.ceiling)
 
 
 class Modulo(Count):
@@ -121,9 +128,7 @@ class Least(Count):
         if isinstance(a, Least) and _numbers(a.args[1], b):
             return Least(a.args[0], min(a.args[1], b))
         difference = a - b
-        if difference.is_nonnegative:
-            return b
-        return a if difference.is_nonpositive else None
+        return b if difference.is_nonnegative else a if difference.is_nonpositive else None
 
 
 class Most(Count):
@@ -140,9 +145,7 @@ class Most(Count):
         if _numbers(a, b):
             return max(a, b)
         difference = a - b
-        if difference.is_nonnegative:
-            return a
-        return b if difference.is_nonpositive else None
+        return a if difference.is_nonnegative else b if difference.is_nonpositive else None
 
 
 class NonNegative(Count):
@@ -215,11 +218,7 @@ class Equal(Bracket):
 
     @classmethod
     def eval(cls, a: Expr, b: Expr) -> Expr | None:
-        if a == b:
-            return ONE
-        if _numbers(a, b):
-            return ZERO
-        return None
+        return ONE if a == b else ZERO if _numbers(a, b) else None
 
 
 class Given(Bracket):

@@ -38,9 +38,7 @@ def summed(walker: Any, node: ast.GeneratorExp) -> Expr:
     unevaluated sum over the positions of the list or over the range.
     """
     found = items_of(walker, node)
-    if isinstance(found, Terms):
-        return total(found)
-    return Add(*(condition.expr * value for condition, value in found))
+    return total(found) if isinstance(found, Terms) else Add(*(condition.expr * value for condition, value in found))
 
 
 def total(terms: Terms, of: Callable[[Expr], Expr] = lambda item: item) -> Expr:
@@ -121,9 +119,7 @@ def _sum(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
         raise ValueError("takes a list, or numbers")
     if _symbolic(args[0]):
         return fn.Total(args[0].symbol)
-    if isinstance(args[0], Terms):
-        return total(args[0])
-    return Add(*_numbers(walker, node, args))
+    return total(args[0]) if isinstance(args[0], Terms) else Add(*_numbers(walker, node, args))
 
 
 def _int(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:

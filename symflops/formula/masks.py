@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 from sympy import Expr, Integer, Rational
 
@@ -120,8 +121,6 @@ def ahead(mask: Mask, queries: Expr, keys: Expr) -> Expr:
 
 def causal(queries: Expr, keys: Expr) -> Expr:
     """Number of pairs of a causal mask: row ``i`` attends to ``max(0, i + 1 + keys - queries)`` keys."""
-    if queries == keys:
-        return triangle(keys)
     return triangle(keys) - triangle(Excess(keys - queries))
 
 
@@ -152,13 +151,6 @@ def chunks(square: Square, size: Expr | None) -> Square:
     if size is None:
         return square
     return lambda length: FloorDiv(length, size) * square(size) + square(Modulo(length, size))
-
-
-def reach(mask: Mask, keys: Expr) -> Expr:
-    """Number of keys that a row far from both ends attends to: ``keys``, or the smallest bound."""
-    for bound in bounds_of(mask):
-        keys = Least(keys, bound)
-    return keys
 
 
 def bounds_of(mask: Mask) -> list[Expr]:
@@ -202,7 +194,7 @@ def pairs_by(word: str, mask: Mask, queries: Expr, keys: Expr) -> Expr:
         return useful_pairs(mask, queries, keys)
     if word == "area":
         return area(mask, queries, keys)
-    bound = reach(mask, keys)
+    bound = reduce(Least, bounds_of(mask), keys)  # keys of a row far from both ends
     if word == "half_within" and isinstance(bound, Least):
         beyond = AtLeast(keys, next(arg for arg in bound.args if arg != keys) + ONE)
         return beyond * useful_pairs(mask, queries, keys) + (ONE - beyond) * Rational(1, 2) * queries * keys

@@ -37,9 +37,8 @@ class Polynomial(Poly):
         for atom, exponent in right:
             powers[atom] = powers.get(atom, 0) + exponent
         pairs = {(a, 1 if is_bracket(a) else e) for a, e in powers.items() if e}
-        if any(isinstance(atom, AtLeast) for atom, _ in pairs):
-            pairs = _absorb(pairs)
-        return frozenset(pairs)
+        bounds = {pair for pair in pairs if isinstance(pair[0], AtLeast)}  # max(0, L - m) implies [L >= k] if m >= k - 1
+        return frozenset(pairs - {bound for bound in bounds if any(_implies(other, bound[0]) for other, _ in pairs)})
 
     def __mul__(self, other: Polynomial) -> Polynomial:
         """Return the product; with unrelated atoms no terms merge, so that monomials are only united."""
@@ -88,11 +87,6 @@ def sorted_atoms(monomial: Iterable[tuple[Expr, int]]) -> list[tuple[Expr, int]]
     return sorted(monomial, key=lambda pair: (text_of(pair[0]), pair[1]))
 
 
-@lru_cache(maxsize=1 << 15)
-def _known(expr: Expr) -> Polynomial:
-    return _convert(expr)
-
-
 def _convert(expr: Expr) -> Polynomial:
     if expr.is_Rational:
         return Polynomial.constant(ratio(int(expr.p), int(expr.q)))
@@ -108,6 +102,9 @@ def _convert(expr: Expr) -> Polynomial:
     return Polynomial.atom(expr)
 
 
+_known = lru_cache(maxsize=1 << 15)(_convert)
+
+
 def _tally(expr: Tally) -> Polynomial:
     """Expand a tally over the terms of its condition; factors without the index move before it.
 
@@ -121,23 +118,14 @@ def _tally(expr: Tally) -> Polynomial:
     for monomial, factor in _convert(condition).terms.items():
         here = frozenset(pair for pair in monomial if index in pair[0].free_symbols)
         atom = Tally(index, low, high, Polynomial({here: 1}).expr)
-        counted = Polynomial.atom(atom) if here else _convert(atom)
-        total = total + counted * Polynomial({monomial - here: factor})
+        total += (Polynomial.atom(atom) if here else _convert(atom)) * Polynomial({monomial - here: factor})
     return total
 
 
 def _power(base: Expr, exponent: int) -> Polynomial:
     if exponent < 0 or not isinstance(base, (Add, Mul)):
-        if isinstance(base, Add):
-            base = _convert(base).expr
-        return Polynomial.atom(base, exponent)
+        return Polynomial.atom(_convert(base).expr if isinstance(base, Add) else base, exponent)
     return reduce(Polynomial.__mul__, [_convert(base)] * exponent)
-
-
-def _absorb(pairs: set[tuple[Expr, int]]) -> set[tuple[Expr, int]]:
-    """Drop ``[L >= k]`` next to ``max(0, L - m)`` with ``m >= k - 1``, which is 0 whenever the bracket is."""
-    conditions = [pair for pair in pairs if isinstance(pair[0], AtLeast)]
-    return pairs - {pair for pair in conditions if any(_implies(other, pair[0]) for other, _ in pairs)}
 
 
 def _meet(conditions: Iterable[Expr], atoms: Iterable[Expr]) -> bool:
@@ -199,11 +187,7 @@ class Definitions:
     def divide(self, a: Expr, b: Expr) -> Expr | None:
         """``a / b`` if the quotient is a polynomial, else None."""
         if (a, b) not in self._quotients:
-            self._quotients[a, b] = self._divided(a, b)
+            found = Polynomial.of(a).quotient(Polynomial.of(b))
+            found = self.expand(a).quotient(self.expand(b)) if found is None else found
+            self._quotients[a, b] = None if found is None else found.expr
         return self._quotients[a, b]
-
-    def _divided(self, a: Expr, b: Expr) -> Expr | None:
-        plain = Polynomial.of(a).quotient(Polynomial.of(b))
-        if plain is None:
-            plain = self.expand(a).quotient(self.expand(b))
-        return None if plain is None else plain.expr

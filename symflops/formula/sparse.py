@@ -102,9 +102,7 @@ class Poly:
 
     def scale(self, factor: Factor) -> Self:
         """This polynomial times ``factor``."""
-        if factor == 1:
-            return self
-        return type(self)({monomial: value * factor for monomial, value in self.terms.items()})
+        return self if factor == 1 else type(self)({monomial: value * factor for monomial, value in self.terms.items()})
 
     def split(self, inside: Callable[[Any], bool]) -> dict[Monomial, Self]:
         """Group terms by the part of each monomial whose atoms satisfy ``inside``: part -> coefficient."""
@@ -124,13 +122,11 @@ class Poly:
 
     def without(self, ones: Collection[Any]) -> Self:
         """Substitute 1 for the atoms ``ones``."""
-        kept = ((frozenset(pair for pair in monomial if pair[0] not in ones), f) for monomial, f in self.terms.items())
-        return self.summed(kept)
+        return self.summed((frozenset(pair for pair in term if pair[0] not in ones), f) for term, f in self.terms.items())
 
     def over(self, divisor: Monomial, number: Factor = 1) -> Self:
         """The quotient by ``number`` times a monomial; exponents may become negative."""
-        inverse = frozenset((atom, -exponent) for atom, exponent in divisor)
-        return self * type(self)({inverse: ratio(1, number)})
+        return self * type(self)({frozenset((atom, -exponent) for atom, exponent in divisor): ratio(1, number)})
 
     @property
     def number(self) -> Fraction | None:
@@ -227,9 +223,9 @@ def reduced(polynomial: P, identity: P, weight: Callable[[Monomial], int]) -> P:
         if len(set(places.values())) < len(places):
             continue
         found = {part: terms.get(place, 0) for part, place in places.items()}
-        shorter = min(
-            _multiples(found, identity), key=lambda times: (_cost(found, identity, weights, times), abs(times), times)
-        )
+        multiples = {0, *(ratio(factor, identity.terms[part]) for part, factor in found.items())}  # others cancel no term
+        whole = [one for one in multiples if isinstance(one, int)]
+        shorter = min(whole, key=lambda times: (_cost(found, identity, weights, times), abs(times), times))
         for part, place in places.items():
             terms[place] = found[part] - shorter * identity.terms[part]
     return type(polynomial)(terms)
@@ -245,12 +241,6 @@ def _cofactors(polynomial: Poly, identity: Poly) -> list[Monomial]:
         if part and part <= monomial and not any(atom in atoms for atom, _ in monomial - part)
     }
     return list(found)
-
-
-def _multiples(found: Mapping[Monomial, Factor], identity: Poly) -> list[int]:
-    """Return the multiples of ``identity`` to try: 0, and integers that cancel a factor in ``found``."""
-    multiples = dict.fromkeys([0, *(ratio(factor, identity.terms[part]) for part, factor in found.items())])
-    return [one for one in multiples if isinstance(one, int)]
 
 
 def _cost(found: Mapping[Monomial, Factor], identity: Poly, weights: Mapping[Monomial, int], times: int) -> int:

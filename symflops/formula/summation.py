@@ -57,9 +57,7 @@ def _total(index: Symbol, run: Run, term: Expr) -> Expr | None:
             totals = [_total(index, part, term.xreplace({atom: value})) for part, value in parts]
             return None if any(total is None for total in totals) else Add(*totals)
     quotients = sorted((atom for atom in term.atoms(FloorDiv) if atom.has(index)), key=text_of)
-    if quotients:
-        return _by_runs(index, run, term, quotients)
-    return _power_sums(index, run, term)
+    return _by_runs(index, run, term, quotients) if quotients else _power_sums(index, run, term)
 
 
 def _changes_by_runs(index: Symbol, run: Run, term: Expr) -> bool:

@@ -46,7 +46,7 @@ class Formulas:
         found = self._value(position, names)
         return int(found) if not isinstance(found, int) and getattr(found, "denominator", 0) == 1 else found
 
-    def settled(self, position: int, names: Mapping[str, Any]) -> Any:
+    def checked(self, position: int, names: Mapping[str, Any]) -> Any:
         """Evaluate a formula of sizes; failures become errors about the config.
 
         Raises:

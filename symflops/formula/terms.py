@@ -27,7 +27,7 @@ def numeral(number: Factor) -> Num:
 
 
 def times(*formulas: Formula) -> Formula:
-    """The simplified product: one number first, equal factors as powers, brackets and sums last."""
+    """The simplified product: one number first, equal factors as powers, brackets and sums (and their powers) last."""
     number: Factor = 1
     powers: dict[Formula, int] = {}
     for formula in formulas:
@@ -42,13 +42,8 @@ def times(*formulas: Formula) -> Formula:
     if number == 0 or not rest:
         return numeral(number)
     if len(rest) > 1:
-        rest.sort(key=_is_late)
+        rest.sort(key=lambda factor: isinstance(factor.base if type(factor) is Power else factor, (Bracket, Sum)))
     return product_of(rest if number == 1 else [numeral(number), *rest])
-
-
-def _is_late(factor: Formula) -> bool:
-    """Whether a factor is a bracket, a sum, or a power of either, which print after letters."""
-    return isinstance(factor.base if type(factor) is Power else factor, (Bracket, Sum))
 
 
 def plus(formulas: Sequence[Formula]) -> Formula:

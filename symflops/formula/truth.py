@@ -116,9 +116,7 @@ class Truth:
 
     def choose(self, then: Truth, otherwise: Truth) -> Truth:
         """The condition ``then`` where this one holds, and ``otherwise`` where it does not."""
-        if then == otherwise:
-            return then
-        return _known((self & then).plus(~self & otherwise))
+        return then if then == otherwise else _known((self & then).plus(~self & otherwise))
 
     def implies(self, other: Truth) -> bool:
         """Whether ``other`` is known to hold whenever this condition does."""
@@ -181,7 +179,8 @@ def join(left: Product, right: Product) -> Product | None:
             base, bound = atom.args
             bounds[base] = max(bounds.get(base, bound), bound)
         elif isinstance(atom, Equal) and (atom.args[1].is_Integer or not atom.args[1].is_Number):
-            if values.setdefault(atom.args[0], atom.args[1]) != atom.args[1] and _constant(atom, values):
+            both = (atom.args[1], values.setdefault(atom.args[0], atom.args[1]))
+            if both[0] != both[1] and all(value.is_Integer or type(value).__name__ == "Str" for value in both):
                 return None
             rest.add(atom)
         else:
@@ -190,19 +189,12 @@ def join(left: Product, right: Product) -> Product | None:
     return frozenset((rest - texts) | {AtLeast(base, bound) for base, bound in bounds.items()})
 
 
-def _constant(atom: Equal, values: Mapping[Expr, Expr]) -> bool:
-    both = (atom.args[1], values[atom.args[0]])
-    return all(value.is_Integer or type(value).__name__ == "Str" for value in both)
-
-
 YES = Truth({frozenset(): 1})
 NO = Truth({})
 
 
 def _known(truth: Truth) -> Truth:
-    if not truth.terms:
-        return NO
-    return YES if truth.terms == YES.terms else truth
+    return NO if not truth.terms else YES if truth.terms == YES.terms else truth
 
 
 def any_of(truths: Iterable[Truth]) -> Truth:

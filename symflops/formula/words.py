@@ -52,8 +52,7 @@ def condition(bracket: Expr) -> str:
     """The text of a bracket's condition, e.g. ``L >= 2``."""
     if bracket.is_Symbol:
         return str(bracket.name[1:])
-    texts = [words_of(part) for part in bracket.args]
-    return CONDITIONS.get(type(bracket).__name__, "{}").format(*texts)
+    return CONDITIONS.get(type(bracket).__name__, "{}").format(*map(words_of, bracket.args))
 
 
 def as_written(truth: Expr) -> str:
@@ -67,7 +66,7 @@ def as_written(truth: Expr) -> str:
     >>> as_written(fn.flag_symbol("deep") * fn.AtLeast(L, 2))
     'L >= 2 and deep'
     """
-    if isinstance(truth, Mul) and all(_is_condition(part) for part in truth.args):
+    if isinstance(truth, Mul) and all(fn.is_bracket(part) or fn.is_bracket(1 - part) for part in truth.args):
         return " and ".join(sorted(as_written(part) for part in truth.args))
     for sign, part in ((True, truth), (False, 1 - truth)):
         if part.is_Symbol and fn.is_bracket(part):
@@ -75,10 +74,6 @@ def as_written(truth: Expr) -> str:
         if isinstance(part, fn.Bracket):
             return written(part, _Ordered(), negated=not sign)
     return f"{_text(truth)} == 1"
-
-
-def _is_condition(part: Expr) -> bool:
-    return any(fn.is_bracket(side) for side in (part, 1 - part))
 
 
 @lru_cache(maxsize=4096)  # captions of operators name few widths, many times

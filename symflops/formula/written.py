@@ -44,8 +44,10 @@ def text_of(atom: Expr) -> str:
 
 def written(atom: Function, printer: StrPrinter, negated: bool = False) -> str:
     """The text of a function in the language of specs; with ``negated``, that of the opposite condition."""
-    name = type(atom).__name__
-    args = tuple(part.xreplace(_plain_index(atom.args[0])) for part in atom.args) if name == "Tally" else atom.args
+    name, args = type(atom).__name__, atom.args
+    if name == "Tally":  # its bound index prints without the mark @
+        index = Symbol(str(args[0]).partition("@")[0], **args[0].assumptions0)
+        args = [part.xreplace({args[0]: index}) for part in args]
     level = PRECEDENCE["Mul"] if name in QUOTIENTS else LEVELS.get(name)
     parts = [_part(part, printer, level) for part in args]
     if name in CONDITIONS:
@@ -56,11 +58,6 @@ def written(atom: Function, printer: StrPrinter, negated: bool = False) -> str:
 def level_of(atom: Function) -> int:
     """Operator precedence of the text of ``atom``, on sympy's scale."""
     return int(LEVELS.get(type(atom).__name__, PRECEDENCE["Atom"]))
-
-
-def _plain_index(index: Expr) -> dict[Expr, Expr]:
-    """A substitution of the bound ``index`` by a symbol without the mark ``@`` in its name."""
-    return {index: Symbol(str(index).partition("@")[0], **index.assumptions0)}
 
 
 def _part(part: Expr, printer: StrPrinter, level: int | None) -> str:

@@ -19,16 +19,6 @@ class FormatError(SymflopsError):
     """The error for a stored program that is damaged, or of another format version."""
 
 
-def check_format(found: object) -> None:
-    """Refuse a document whose format version ``found`` is not the one that this release reads.
-
-    Raises:
-        FormatError: the version is not ``FORMAT``.
-    """
-    if found != FORMAT:
-        raise FormatError(f"a stored program has format {found!r}, this version reads {FORMAT}")
-
-
 TABLES = ("work", "all_gradients", "shapes")
 """Tables of records that a file stores as rows, without field names."""
 WORDS = ("contraction", "operator", "caption", "role", "operand", "kind", "reason")
@@ -59,7 +49,8 @@ def unpacked(document: Mapping[str, Any]) -> Mapping[str, Any]:
         FormatError: it is of another version.
         LookupError, TypeError, ValueError: it is damaged.
     """
-    check_format(document.get("format"))
+    if document.get("format") != FORMAT:
+        raise FormatError(f"a stored program has format {document.get('format')!r}, this version reads {FORMAT}")
     if isinstance(document["work"], list):
         return document
     limit = len(document["all_lines"]) + len(document["all_tensors"])
@@ -107,8 +98,7 @@ def _shortened(rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
     last = ""
     for name, *rest in rows:
         if isinstance(name, str):
-            alike = takewhile(lambda pair: pair[0] == pair[1], zip(name[:LONGEST], last, strict=False))
-            same = sum(1 for _ in alike)
+            same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name[:LONGEST], last, strict=False)))
             name, last = f"{same or ''}~{name[same:]}", name
         yield [name, *rest]
 

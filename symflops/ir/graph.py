@@ -105,7 +105,7 @@ class Graph:
 
     def operators(self) -> Iterator[Operator]:
         """Iterate over all operators in execution order, those of a loop's body once."""
-        yield from walk(self.body)
+        return walk(self.body, Operator)
 
     def to_networkx(self) -> networkx.DiGraph:
         """The graph as a networkx graph, with an edge from the maker of each value to each of its readers.

@@ -58,13 +58,11 @@ def _region(values: Values, nodes: tuple[Node, ...], loops: tuple[str, ...], dra
                 drawn.add_node(name, label=str(node.path), kind=node.kind, loops=loops, caption=node.caption)
                 for operand in dict.fromkeys(node.operands):
                     _connect(values, drawn, makers, operand, name)
-                for result in node.results:
-                    makers[result] = {name}
+                makers |= {result: {name} for result in node.results}
             case Select():
                 makers[node.result] = makers.get(node.then, set()) | makers.get(node.otherwise, set())
             case Checkpoint():
-                for value, made in zip(node.results, node.made, strict=True):
-                    makers[value] = makers.get(made, set())
+                makers |= {value: makers.get(made, set()) for value, made in zip(node.results, node.made, strict=True)}
             case Loop():
                 _loop(values, node, loops, drawn, makers)
             case Push():
@@ -76,20 +74,15 @@ def _region(values: Values, nodes: tuple[Node, ...], loops: tuple[str, ...], dra
 def _loop(values: Values, loop: Loop, loops: tuple[str, ...], drawn: networkx.DiGraph, makers: Makers) -> None:
     inside = (*loops, f"{loop.path} x {words_of(loop.count)}")
     for (_, body), carries in zip(loop.classes, loop.carries, strict=True):
-        for carry in carries:
-            makers[carry.argument] = set(makers.get(carry.initial, ()))
+        makers |= {carry.argument: set(makers.get(carry.initial, ())) for carry in carries}
         _region(values, body, inside, drawn, makers)
         for carry in carries:
             made = makers.get(carry.final, set()) - makers.get(carry.argument, set())
             makers[carry.result] = makers.get(carry.result, set()) | (makers.get(carry.final, set()) or set())
-            readers = [reader for reader in drawn.nodes if _reads(body, carry.argument, reader)]
+            readers = [f"op:{node.id}" for node in body if isinstance(node, Operator) and carry.argument in node.operands]
             for maker in sorted(made):
                 for reader in readers:
                     drawn.add_edge(maker, reader, value=values[carry.argument].name, carried=True)
-
-
-def _reads(body: tuple[Node, ...], value: int, name: str) -> bool:
-    return any(isinstance(node, Operator) and f"op:{node.id}" == name and value in node.operands for node in body)
 
 
 MOVES = ("identity", "reshape", "expand", "pad", "pool", "slice", "select", "pad_batch", "flatten_batch")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from sympy import Expr, Mul, Symbol
 
@@ -314,14 +315,17 @@ class Pop:
 Node = Operator | Select | Loop | Checkpoint | Push | Pop
 
 
-def walk(nodes: tuple[Node, ...]) -> Iterator[Operator]:
-    """Iterate over the operators among ``nodes`` and in the bodies of loops, in execution order."""
+N = TypeVar("N", bound=Node)
+
+
+def walk(nodes: tuple[Node, ...], kind: type[N]) -> Iterator[N]:
+    """Yield the nodes of the type ``kind`` in execution order, also from the bodies of loops; a loop before its bodies."""
     for node in nodes:
-        if isinstance(node, Operator):
+        if isinstance(node, kind):
             yield node
-        elif isinstance(node, Loop):
+        if isinstance(node, Loop):
             for _, body in node.classes:
-                yield from walk(body)
+                yield from walk(body, kind)
 
 
 def with_operators(nodes: tuple[Node, ...], change: Callable[[Operator], Iterable[Node]]) -> tuple[Node, ...]:

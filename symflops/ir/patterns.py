@@ -68,8 +68,7 @@ class Path:
     @property
     def indices(self) -> frozenset[Symbol]:
         """The symbols of loop indices that occur in the path."""
-        found = (part.free_symbols for part in self.parts if not isinstance(part, str))
-        return frozenset().union(*found)
+        return frozenset().union(*(part.free_symbols for part in self.parts if not isinstance(part, str)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +123,13 @@ def is_selector(component: str) -> bool:
 
 def selectors(patterns: Iterable[str], module_list: Path) -> tuple[str, ...]:
     """The numbers and slices in ``patterns`` that select indices of ``module_list``, without duplicates."""
-    found: dict[str, None] = {}
     text = marked(module_list, {})
-    for pattern in patterns:
-        components = pattern.split(".")
-        for position, component in enumerate(components):
-            if is_selector(component) and _leading(".".join(components[:position])).fullmatch(text):
-                found[component] = None
+    found = dict.fromkeys(
+        component
+        for components in (pattern.split(".") for pattern in patterns)
+        for position, component in enumerate(components)
+        if is_selector(component) and _leading(".".join(components[:position])).fullmatch(text)
+    )
     return tuple(found)
 
 
@@ -139,15 +138,12 @@ def marked(path: Path, chosen: Mapping[Expr, frozenset[str]]) -> str:
 
     ``chosen`` has these numbers and slices by index. A path without loop indices is its own text.
     """
-    pieces = []
-    for part in path.parts:
-        if isinstance(part, str):
-            pieces.append(part)
-        elif part.is_Integer:
-            pieces.append(str(part))
-        else:
-            pieces.append(MARK + "".join(f"<{name}>" for name in sorted(chosen.get(part, ()))) + MARK)
-    return "".join(pieces)
+    return "".join(
+        str(part)
+        if isinstance(part, str) or part.is_Integer
+        else MARK + "".join(f"<{name}>" for name in sorted(chosen.get(part, ()))) + MARK
+        for part in path.parts
+    )
 
 
 def any_matches(patterns: Iterable[str], path: Path, chosen: Mapping[Expr, frozenset[str]]) -> bool:
@@ -192,8 +188,7 @@ def _glob(regexes: Iterable[str | None]) -> Glob:
 
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> Glob:
-    components = pattern.split(".") if pattern else []
-    return _glob(_joined(_component(component) for component in components))
+    return _glob(_joined(_component(component) for component in (pattern.split(".") if pattern else [])))
 
 
 @lru_cache(maxsize=4096)
@@ -252,14 +247,10 @@ def spelled(pattern: str, listed: Sequence[tuple[Path, int, frozenset[str]]]) ->
                 new = [copy for copy in copies if copy not in found]
                 found.update(dict.fromkeys(new))
                 waiting += new
-                _check_spelled(pattern, len(found))
+                if len(found) > MOST_SPELLED:
+                    message = f"'{pattern}' stands for more than {MOST_SPELLED:,} patterns, one for each choice of iterations"
+                    raise SpecError([Diagnostic("regime-too-large", message, None, "a star matches all iterations at once")])
     return tuple(found)
-
-
-def _check_spelled(pattern: str, count: int) -> None:
-    if count > MOST_SPELLED:
-        message = f"'{pattern}' stands for more than {MOST_SPELLED:,} patterns, one for each choice of iterations"
-        raise SpecError([Diagnostic("regime-too-large", message, None, "a star matches all iterations at once")])
 
 
 def cutting(patterns: Iterable[str]) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
 """The lowered program that every target prints: sizes, moments, work and closed forms, in a fixed order."""
 
 # Annotations are types here, not strings: serialisation reads them, and never evaluates text.
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from symflops.formula.formula import ZERO, Formula, symbols
+from symflops.formula.formula import ZERO, Formula, Sym, symbols
+from symflops.formula.terms import Terms, sum_of, times
 from symflops.ir.batch import BatchCondition, InnerLength, InputInfo, Moment, Requirement, Statistic, StreamInfo
 from symflops.ir.index_sets import ONCE, PADDED, padded_name
 from symflops.ir.regime import Recompute
@@ -358,3 +359,24 @@ class Program:
 
     def __repr__(self) -> str:
         return f"Program('{self.name}', regimes={len(self.regimes)}, conventions={len(self.conventions)})"
+
+
+def in_moments(terms: Terms, program: Program) -> Formula:
+    """A closed form, (moment position, coefficient) pairs, as one formula: the sum of coefficient times moment.
+
+    The moment at position N is written as the letter ``moment@N``, or left out if it is 1 for every batch.
+    """
+    return sum_of(
+        factor if program.moments[position].constant else times(factor, Sym(f"moment@{position}")) for position, factor in terms
+    )
+
+
+def needed(formulas: Iterable[Formula], program: Program) -> list[str]:
+    """Letters of the sizes, then of the derived sizes, that ``formulas`` read, directly or through derived sizes."""
+    wanted = {name for formula in formulas for name in symbols(formula)}
+    for definition in reversed(program.definitions):
+        if definition.letter in wanted:
+            wanted |= set(symbols(definition.formula))
+    return [field.letter for field in program.fields if field.letter in wanted] + [
+        item.letter for item in program.definitions if item.letter in wanted
+    ]

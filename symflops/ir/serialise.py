@@ -122,28 +122,24 @@ class Form(NamedTuple):
         default: The value that is not written.
         derived: Function that computes the default from the fields before it; None if the default is constant.
         is_open: Whether its type admits any value of a config.
+        hint: Its type.
     """
 
     name: str
     default: Any
     derived: Callable[[Any], object] | None
     is_open: bool
+    hint: Any
 
 
 @cache
 def _forms(kind: Any) -> tuple[Form, ...]:
     """How each field of the dataclass ``kind`` is stored; fields with ``compare=False`` are not."""
     return tuple(
-        Form(field.name, field.default, DERIVED.get((kind, field.name)), _is_open(cast(Any, field.type)))
+        Form(field.name, field.default, DERIVED.get((kind, field.name)), _is_open(cast(Any, field.type)), field.type)
         for field in fields(kind)
         if field.compare
     )
-
-
-@cache
-def _types(kind: Any) -> dict[str, Any]:
-    """Field name -> type, for the dataclass ``kind``."""
-    return {field.name: field.type for field in fields(kind)}
 
 
 class _Writer:
@@ -172,7 +168,7 @@ class _Writer:
     def record(self, record: Any) -> dict[str, Any]:
         """Convert a record to a dict of those fields that differ from their defaults."""
         found: dict[str, Any] = {}
-        for name, default, derived, is_open in _forms(cast(Any, type(record))):
+        for name, default, derived, is_open, _ in _forms(cast(Any, type(record))):
             value = getattr(record, name)
             default = derived(found) if derived else default
             if value is not default and (value != default or type(value) is not type(default)):
@@ -237,12 +233,9 @@ class _Reader:
 
     def record(self, kind: type, given: Mapping[str, Any]) -> Any:
         """Build a record of type ``kind`` from a dict of its stored fields; the others get their defaults."""
-        hints: dict[str, Any] = _types(kind)
-        found = {name: self.value(hint, given[name]) for name, hint in hints.items() if name in given}
-        for (of, name), derived in DERIVED.items():
-            if of is kind and name not in found:
-                found[name] = derived(found)
-        return kind(**found)
+        found = {form.name: self.value(form.hint, given[form.name]) for form in _forms(kind) if form.name in given}
+        more = {name: derived(found) for (of, name), derived in DERIVED.items() if of is kind and name not in found}
+        return kind(**found, **more)
 
     def value(self, hint: Any, given: Any) -> Any:
         """Convert JSON data to the value of a field whose type is ``hint``."""
@@ -256,7 +249,8 @@ class _Reader:
             return self.record(hint, given)
         origin, arguments = get_origin(hint), get_args(hint)
         if origin is UnionType:
-            return given if type(given) in arguments else self.value(_rest(arguments), given)
+            kept = [part for part in arguments if part not in (str, NoneType)]  # of several, data is of the formula type
+            return given if type(given) in arguments else self.value(kept[0] if len(kept) == 1 else nodes.Formula, given)
         if origin is tuple:
             kinds = [arguments[0]] * len(given) if arguments[1:] == (...,) else arguments
             return tuple(self.value(inner, item) for inner, item in zip(kinds, given, strict=True))
@@ -295,12 +289,3 @@ def _index(position: Any) -> int:
     if type(position) is not int or position < 0:
         raise ValueError(f"{position!r} is no position")
     return position
-
-
-def _rest(arguments: tuple[Any, ...]) -> Any:
-    """The type among the members of a union to which JSON data that is not a text or null is converted.
-
-    That is the only other member, or the formula type if several remain.
-    """
-    kept = [part for part in arguments if part not in (str, NoneType)]
-    return kept[0] if len(kept) == 1 else nodes.Formula

@@ -109,35 +109,31 @@ def holder(field: str, word: str, config: Mapping[str, Any], known: dict[str, Ca
 
 
 def unknown(field: str, word: str, config: Mapping[str, Any], known: dict[str, Catalog]) -> UnknownModelError:
-    """Create the error for a class or model type ``word`` that no spec describes, with suggestions."""
+    """Create the error for a class or model type that no spec describes, with suggestions.
+
+    ``word`` is its name, in the config's ``field``. ``known`` maps each spec to its catalog.
+    """
     specs = {name: known[name].specs[name] for name in reversed(known)}
-    return UnknownModelError(unknown_model(field, word, config, specs))
-
-
-def unknown_model(field: str, word: str, config: Mapping[str, Any], specs: Specs) -> str:
-    """Return a message, with suggestions, for a ``word`` in the config's ``field`` that no spec describes."""
     kind = config.get("model_type")
     same = [class_name(name) for entry in specs.values() if kind in entry["model_types"] for name in entry["references"]]
-    known = {class_name(reference): name for name, entry in specs.items() for reference in entry["references"]}
+    classes = {class_name(reference): name for name, entry in specs.items() for reference in entry["references"]}
     alike = similar(config, specs)
-    near = did_you_mean(word, [*known, *specs])
+    near = did_you_mean(word, [*classes, *specs])
     if same:
         near = f"of this model type there is {listed(same)}"
     elif word in specs:
         near = f"the spec '{word}' is of {listed([class_name(name) for name in specs[word]['references']])}"
     elif alike:
         near = f"a config like this one has {', '.join(alike)}"
-    return f"no spec describes {word} ({field}); {near + '; ' if near else ''}{WAY}"
+    return UnknownModelError(f"no spec describes {word} ({field}); {near + '; ' if near else ''}{WAY}")
 
 
 def similar(config: Mapping[str, Any], specs: Specs, most: int = 3) -> list[str]:
     """The specs whose fields best match those of a config (Jaccard index), nearest first."""
     every = {key for entry in specs.values() for key in entry.get("keys", ())}
     given = (set(config) & every) - EVERYWHERE
-    scores = {}
-    for name, entry in specs.items():
-        keys = set(entry.get("keys", ())) - EVERYWHERE
-        scores[name] = len(given & keys) / len(given | keys) if given | keys else 0.0
+    fields = {name: set(entry.get("keys", ())) - EVERYWHERE for name, entry in specs.items()}
+    scores = {name: len(given & keys) / max(len(given | keys), 1) for name, keys in fields.items()}
     order = sorted(scores, key=lambda name: (-scores[name], name))
     return [name for name in order[:most] if scores[name] >= SIMILAR]
 

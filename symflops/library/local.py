@@ -53,7 +53,7 @@ def local_specs(folder: str, groups: str = "*") -> tuple[dict[str, SpecFile], di
 
 
 def _rows(root: Path, files: dict[str, SpecFile], groups: str) -> dict[str, Any]:
-    """Return name -> :func:`read` of the spec's file, from the cache if no digest of a source has changed."""
+    """Map each spec to the result of :func:`read`, from the cache if no digest of a source has changed."""
     index = f"specs-{digest(str(root / groups))[:16]}.json"
     try:
         found = kept(place(index))
@@ -69,7 +69,10 @@ def _rows(root: Path, files: dict[str, SpecFile], groups: str) -> dict[str, Any]
 
 
 def read(file: SpecFile) -> dict[str, Any]:
-    """Read a spec: its header (``entry``) and digests of its ``sources``; if damaged, only model names."""
+    """Read a spec: a dict of its header (``entry``) and the digests of its files by path (``sources``).
+
+    The header of a damaged spec has only the names of models.
+    """
     from symflops.read.read import read_through
 
     sources: tuple[Source, ...] = ()
@@ -103,7 +106,7 @@ def header(spec: Spec) -> dict[str, Any]:
 
 
 def streams(spec: Spec) -> dict[str, list[str]]:
-    """Return stream -> lengths that no earlier stream has, for the streams that a batch can contain."""
+    """Map each stream that a batch can contain to its lengths, without those of earlier streams."""
     from symflops.formula.expression import names
     from symflops.ir.index_sets import ONCE
 

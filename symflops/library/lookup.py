@@ -22,7 +22,7 @@ __all__ = [
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 
@@ -106,26 +106,19 @@ def interpreted(
         model = InterpretedEstimator(found, config, regime=regime, convention=convention)
     if strict:
         check_unread(model.stored, config, strict)
-    warn_of_unread(model.stored.document, model.unread, tell)
+    lines, document = model.unread, model.stored.document
+    if lines and (document.get("census") or not document["references"]):  # if all keys that the classes read are known
+        more = f", and of {len(lines) - 1} more keys" if len(lines) > 1 else ""
+        (tell or (lambda text: warn(text, 5)))(shown(lines[0]) + more)
     model.measured = catalog.measured(name)
     return model
 
 
 def left_to_class(catalog: Catalog, name: str, config: Mapping[str, Any]) -> list[str]:
-    """List the layer counts that a config omits; see :func:`symflops.evaluate.evidence.left_to_class`."""
+    """List a message for each layer count that a config omits, so that the class's default counts."""
     config = without_pipeline(config_of(config), catalog.specs[name]["pipelines"])
     _, program = catalog.of_structure(name, config)
     return list(evidence.left_to_class(Stored(program), config)) if program else []
-
-
-def warn_of_unread(document: Mapping[str, Any], lines: Sequence[str], tell: Callable[[str], object] | None) -> None:
-    """Warn of unread config keys in one line, if all keys that the spec's classes read are known.
-
-    ``lines`` has a message per unread key. ``tell`` receives the warning; None makes it a Python warning.
-    """
-    if lines and (document.get("census") or not document["references"]):
-        more = f", and of {len(lines) - 1} more keys" if len(lines) > 1 else ""
-        (tell or warn)(shown(lines[0]) + more)
 
 
 def interpreter(
@@ -146,7 +139,7 @@ def interpreter(
 def program(
     catalog: Catalog, name: str, config: Mapping[str, Any], regime: str, convention: str, tell: Callable[[str], object]
 ) -> tuple[dict[str, Any], str, str]:
-    """Return (stored, cached or derived program, name of the regime, name of the convention) for a config."""
+    """Find the stored or cached program of a config, or derive it: (program, its regime, its convention), both by name."""
     variant, found = catalog.of_structure(name, config)
     if variant is not None and stores(found, regime, convention):
         return found, regime, convention
@@ -219,7 +212,7 @@ def estimate(
 
 
 def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON object of an estimate for ``batch``, in the unit of the convention."""
+    """Build the JSON object of an estimate: figures of one step on ``batch``, in the unit of the convention."""
     m = model.moments(**batch)
     tokens, total = tokens_of(model.stored, model.regime, model.sizes, m), model.total(m)
     return {

@@ -65,9 +65,8 @@ def named(word: str, lenient: bool = False) -> Named:
     variants = list(variants_called(word, found))
     if variants:
         return of_variant(word, *only(word, "variant", variants))
-    published = [
-        (catalog, name, model) for catalog in found for name, model in published_in(catalog) if is_called(word, name, model)
-    ]
+    models = ((catalog, name, model) for catalog in found for name, model in published_in(catalog))
+    published = [row for row in models if word in (short := row[2]["name"].removeprefix(PUBLISHED), f"{row[1]}/{short}")]
     if published:
         _, name, model = only(word, "published model", published)
         return Named(name, model["config"] | of_class(model["reference"]), True)
@@ -94,12 +93,6 @@ def published_in(catalog: Catalog) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (name of a spec, published model of it), for models with a measurement, as dicts."""
     for name, models in catalog.published().items():
         yield from ((name, model) for model in models if model["name"].startswith(PUBLISHED))
-
-
-def is_called(word: str, spec: str, model: Mapping[str, Any]) -> bool:
-    """Whether ``word`` names a published model, with or without its spec: ``llama3-8b``, ``swin/tiny``."""
-    name = model["name"].removeprefix(PUBLISHED)
-    return word in (name, f"{spec}/{name}")
 
 
 def classes(specs: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -14,7 +14,6 @@ from symflops.ir.graph import Graph, Length
 from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.spec import InputSpec
 from symflops.lower.formulas import Formulas
-from symflops.lower.graph_queries import has_default
 
 
 class Inputs:
@@ -38,7 +37,7 @@ class Inputs:
         return item.stream is None or not by_class or item.name.text in self.present
 
     def when_absent(self, stream: str, variables: Sequence[str]) -> tuple[int, bool]:
-        """The length of ``stream`` if a batch omits it (0 without a default), and whether a batch may omit it.
+        """(Length of ``stream`` if a batch omits it, 0 without a default; whether a batch may omit it).
 
         ``variables`` are the names of the lengths that a batch would otherwise give for the stream.
         """
@@ -47,7 +46,8 @@ class Inputs:
         if variables and default is not None:
             return default, True
         layouts = [item.layout for item in inputs if item.layout]
-        if variables and (layouts or stream in self.alone) and all(has_default(layout, variables) for layout in layouts):
+        short = all(f"{name}=1" in layout.axes for layout in layouts for name in variables)  # without the axis, the length is 1
+        if variables and (layouts or stream in self.alone) and short:
             return 1, True
         needed = (item.when is None or (item.needed and self.present.get(item.name.text) is YES) for item in inputs)
         return 0, bool(inputs) and not any(needed)

@@ -16,29 +16,30 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import TypeVar
 
-from sympy import Expr
+from sympy import Expr, Symbol
 
 from symflops.count.per_parameter import tokens
 from symflops.derive.analyses import ParameterReaders
-from symflops.derive.decode import executions
+from symflops.derive.decode import added, executions, sides, spread, variables
 from symflops.formula.formula import Formula
+from symflops.formula.functions import unpadded
+from symflops.formula.identifiers import latex_symbol
 from symflops.formula.identities import fewest_terms
 from symflops.formula.polynomial import Polynomial
 from symflops.formula.truth import NO
 from symflops.ir.batch import Requirement
 from symflops.ir.convention import Convention, inferred_of, regions_of, role_of
-from symflops.ir.graph import Derivation, Graph, Work
+from symflops.ir.graph import Derivation, Graph, Length, Work
+from symflops.ir.index_sets import ONCE
+from symflops.ir.nodes import Loop, Node, walk
 from symflops.ir.patterns import running_texts
-from symflops.ir.program import Case, ConventionRow, Field, GradientLine, Line, Program, RegimeLines
-from symflops.lower.batch_statistics import batch_conditions
+from symflops.ir.program import Case, ConventionRow, Definition, Field, GradientLine, Line, Program, RegimeLines
 from symflops.lower.formulas import Formulas
-from symflops.lower.graph_queries import labels, loops, measures, merged, repeat_letters, spread_all
-from symflops.lower.inner_lengths import inner_lengths
 from symflops.lower.inputs import input_infos, stream_infos
-from symflops.lower.moments import Amounts, Key, Moments
-from symflops.lower.names import definition_infos, read_fields, size_fields
+from symflops.lower.moments import Amounts, Key, Moments, batch_conditions
+from symflops.lower.names import read_fields, size_fields
 from symflops.lower.parameters import Parameters
-from symflops.lower.requirements import requirements
+from symflops.lower.requirements import inner_lengths, requirements
 from symflops.read.plain_values import frozen
 
 T = TypeVar("T")
@@ -71,9 +72,9 @@ class _Lowering:
     ) -> None:
         self.graph = graph
         symbols = frozenset(length.symbol for length in graph.lengths)
-        self.derivations = [spread_all(derivation, symbols) for derivation in derivations]
+        self.derivations = [in_lines(derivation, symbols) for derivation in derivations]
         self.counted = {
-            name: [spread_all(one, symbols) for one in ones] for name, ones in counted.items() if ones[0] is not derivations[0]
+            name: [in_lines(one, symbols) for one in ones] for name, ones in counted.items() if ones[0] is not derivations[0]
         }
         self.plain = len(self.counted) == len(counted)  # whether ``derivations`` are as derived, with whole numbers of FLOPs
         self.conventions = conventions
@@ -85,9 +86,9 @@ class _Lowering:
         lengths = [length for group in self.measures.values() for length in group]
         self.parameters = Parameters(self.formulas)
         sided = any(work.contraction.side for derivation in derivations for work in derivation.work)
-        told = [found for one in derivations if sided and (found := tokens(one))]
+        counted_rows = [found for one in derivations if sided and (found := tokens(one))]
         self.letters = letters
-        self.moments = Moments(graph, self.derivations, lengths, self.formulas, letters, self.counted, told)
+        self.moments = Moments(graph, self.derivations, lengths, self.formulas, letters, self.counted, counted_rows)
         self.amounts = Amounts(graph, self.moments, self.formulas)
         self.counts: dict[Expr, Formula] = {}
         self.forms: dict[object, tuple[tuple[int, Formula], ...]] = {}
@@ -97,7 +98,7 @@ class _Lowering:
     # lines and closed forms
 
     def lines(self, derivations: Sequence[Derivation], plain: bool) -> tuple[list[tuple[Line, ...]], int]:
-        """The program lines of each regime, and the number of parts of a FLOP in which they count.
+        """(Program lines of each regime, number of parts of one FLOP in which these lines count).
 
         A convention may count fractions of a FLOP; such parts make all numbers whole. Work as derived (``plain``) has 1 part.
         """
@@ -243,7 +244,9 @@ class _Lowering:
             model_types=spec.model_types, pipelines=spec.pipelines,
             sources=tuple((source.path, hashlib.sha256(source.text.encode()).hexdigest()) for source in spec.sources),
             fields=size_fields(spec, self.formulas, repeat_letters(graph), dict(graph.fixed)),
-            definitions=definition_infos(graph, self.formulas),
+            definitions=tuple(
+                Definition(one.name, self.formulas.of(value), latex_symbol(one.name)) for one, value in graph.definitions
+            ),
             streams=stream_infos(graph, self.formulas, self.measures),
             inputs=input_infos(graph, self.formulas),
             moments=self.moments.listed(),
@@ -275,7 +278,7 @@ def count_atoms(derivations: Sequence[Derivation]) -> frozenset[Expr]:
     counts = {Polynomial.of(expr) for derivation in derivations for work in derivation.work for expr in executions(work)}
     every = (one for count in counts for one in (count, fewest_terms(count)))
     atoms = frozenset(atom for count in every for monomial in count.terms for atom, _ in monomial)
-    return atoms | {symbol for loop in loops(derivations[0].graph.body) for symbol in loop.count.free_symbols}
+    return atoms | {symbol for loop in walk(derivations[0].graph.body, Loop) for symbol in loop.count.free_symbols}
 
 
 def letters_in_order(graph: Graph) -> list[str]:
@@ -283,6 +286,71 @@ def letters_in_order(graph: Graph) -> list[str]:
 
     A letter may occur twice; its first position counts.
     """
-    letters = [str(symbol) for loop in loops(graph.body) for symbol in sorted(loop.count.free_symbols, key=str)]
+    letters = [str(symbol) for loop in walk(graph.body, Loop) for symbol in sorted(loop.count.free_symbols, key=str)]
     letters += [definition.name for definition, _ in graph.definitions]
     return letters + [name for name, _ in graph.sizes] + [length.symbol.name for length in graph.lengths]
+
+
+def repeat_letters(graph: Graph) -> frozenset[str]:
+    """Letters of the sizes that decide how often loops run, directly or through derived sizes."""
+    found = {symbol for loop in walk(graph.body, Loop) for symbol in loop.count.free_symbols}
+    for symbol, value in reversed(graph.definitions):
+        if symbol in found:
+            found |= value.free_symbols
+    return frozenset(symbol.name for symbol in found)
+
+
+def measures(graph: Graph, derivation: Derivation) -> dict[Symbol, tuple[Length, ...]]:
+    """Symbol of a length -> the lengths that a batch gives for it.
+
+    That is the length itself, or two lengths (such as past and new tokens) if the regime decodes it token by token.
+    """
+    mode, tokens = derivation.regime.decode, derivation.decodes
+    return {length.symbol: variables(mode, length) if length.symbol in tokens else (length,) for length in graph.lengths}
+
+
+def labels(nodes: tuple[Node, ...]) -> Iterator[tuple[str, str]]:
+    """Yield (letter of the index, name of the module list) for each loop."""
+    for loop in walk(nodes, Loop):
+        words = [word for word in str(loop.path).split(".") if word.isidentifier()]
+        yield loop.index.name, words[-1] if words else "layers"
+
+
+def in_lines(derivation: Derivation, lengths: frozenset[Symbol]) -> Derivation:
+    """``derivation`` with its work split so that each part can be a line of a program.
+
+    No part has one of ``lengths`` in its run counts, and PyTorch's counter counts all of a part or nothing of it. Useful runs
+    are those at each item's own length, not at the padded one.
+    """
+    parts = (side for work in derivation.work for part in spread(work, lengths) for side in sides(part))
+    return replace(derivation, work=tuple(map(without_padding, parts)))
+
+
+def without_padding(work: Work) -> Work:
+    """``work`` with the useful runs counted at each item's own length instead of the padded one."""
+    contraction = work.contraction
+    useful = unpadded(contraction.extent.useful, contraction.items != ONCE)
+    if useful == contraction.extent.useful:
+        return work
+    return replace(work, contraction=replace(contraction, extent=replace(contraction.extent, useful=useful)))
+
+
+def merged(works: Sequence[Work]) -> list[Work]:
+    """Add the run counts of equal contractions of one module, such as those of several segments of a loop."""
+    found: dict[tuple[object, ...], Work] = {}
+    for work in works:
+        contraction = work.contraction
+        operands = tuple(gradient.kind for gradient in work.gradients)
+        modules = running_texts(work.operator.path, work.operator.visits)
+        key = (modules, contraction.name, contraction.seen, contraction.size, contraction.extent, contraction.items, operands)
+        found[key] = _added(found[key], work) if key in found else work
+    return list(found.values())
+
+
+def _added(one: Work, two: Work) -> Work:
+    gradients = []
+    for first, second in zip(one.gradients, two.gradients, strict=True):
+        reasons = dict.fromkeys(reason for both in (first.reason, second.reason) for reason in both.split("; ") if reason)
+        gradients.append(replace(first, count=added(first.count, second.count), reason="; ".join(reasons)))
+    recomputed = added(one.recomputed, two.recomputed)
+    return replace(one, forward=added(one.forward, two.forward), gradients=tuple(gradients), recomputed=recomputed)

@@ -1,26 +1,28 @@
-"""Moments (products of lengths, summed over a batch's items) and amounts (sums of multiples of moments)."""
+"""Moments (products of lengths, summed over a batch's items), amounts (sums of multiples of moments), and statistics.
+
+A statistic is a number of a batch as a whole, such as its longest item; moments and conditions on a batch read it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import lcm
 from typing import NamedTuple
 
-from sympy import Expr
+from sympy import Expr, Symbol
 
 from symflops.formula.formula import Formula
-from symflops.formula.functions import Bracket, Longest, Whole
+from symflops.formula.functions import Bracket, Longest, Together, Whole
 from symflops.formula.polynomial import Polynomial, sorted_atoms
 from symflops.formula.sparse import CONSTANT, Monomial
 from symflops.formula.written import text_of
-from symflops.ir.batch import Moment
+from symflops.ir.batch import BatchCondition, Moment, Statistic
 from symflops.ir.graph import Derivation, Graph, Length, Work
 from symflops.ir.index_sets import ONCE, PADDED, SAMPLES, padded_name
 from symflops.ir.program import Amount
-from symflops.lower.batch_statistics import statistics, wholes_in
 from symflops.lower.formulas import Formulas
-from symflops.lower.names import Names, concise, distinct, last_words, moment_name, row_names
+from symflops.lower.names import Names, concise, distinct, last_words, moment_name, row_names, sum_name
 
 
 class Key(NamedTuple):
@@ -47,7 +49,7 @@ class Moments:
         formulas: Prints expressions; afterwards it prints statistics of the whole batch as letters.
         taken: Letters that no statistic may have.
         own: Name of a convention -> its own work, if it counts other work; moments for only these conventions come last.
-        told: (index set, rows) of tokens; they get moments even if no work runs on them.
+        tokens: (index set, rows) of tokens; they get moments even if no work runs on them.
     """
 
     def __init__(
@@ -58,20 +60,21 @@ class Moments:
         formulas: Formulas,
         taken: Collection[str],
         own: Mapping[str, Sequence[Derivation]],
-        told: Iterable[tuple[str, Expr]] = (),
+        tokens: Iterable[tuple[str, Expr]] = (),
     ) -> None:
         self.formulas = formulas
         self.lengths = frozenset(length.symbol for length in lengths)
         sets = dict.fromkeys([ONCE, SAMPLES, *(length.items for length in graph.lengths)])
         self.sets = {items: position for position, items in enumerate(sets)}
         self.vectors: dict[tuple[str, Expr, str], Vector] = {}
-        found = {key for items, extent in told for key in self.vector(items, extent)}
+        found = {key for items, extent in tokens for key in self.vector(items, extent)}
         self.keys = sorted({*self.collect(derivations), *found}, key=self.order)
         self.only = self.further(own)
         self.keys += sorted(self.only, key=self.order)
         self.index = {key: position for position, key in enumerate(self.keys)}
         self.rows = row_names(derivations[0].work, self.products, graph.values)
-        self.statistics = statistics(wholes_in(key.monomial for key in self.keys), lengths, self.rows, taken, formulas)
+        wholes = {whole for key in self.keys for atom, _ in key.monomial for whole in atom.atoms(Whole)}
+        self.statistics = statistics(wholes, lengths, self.rows, taken, formulas)
 
     def vector(self, items: str, extent: Expr, side: str = "") -> Vector:
         """Write a number of runs per item as a sum of moments: moment -> coefficient in sizes.
@@ -164,7 +167,7 @@ class Amounts:
             self.streams.setdefault((stream.items, Polynomial.of(stream.rows)), name)
 
     def of(self, work: Work) -> tuple[Amount, Fraction]:
-        """The number of runs per batch with integer coefficients, and the factor taken out to make it so."""
+        """(Number of runs per batch with integer coefficients, factor that was taken out to make them so)."""
         contraction = work.contraction
         key = (contraction.items, contraction.extent.executed, contraction.extent.useful, contraction.side)
         if key not in self.known:
@@ -195,3 +198,70 @@ class Amounts:
     def listed(self) -> tuple[Amount, ...]:
         """All numbers of runs as a program stores them."""
         return tuple(amount for amount, _ in self.known.values())
+
+
+def batch_conditions(
+    graph: Graph,
+    measures: Mapping[Symbol, Sequence[Length]],
+    known: Sequence[Statistic],
+    taken: Collection[str],
+    formulas: Formulas,
+) -> Iterator[BatchCondition]:
+    """Yield the conditions of a graph on whole batches, except those that read a decoded length.
+
+    Args:
+        graph: The graph.
+        measures: Length -> its batch variables, two if it is decoded token by token.
+        known: Statistics that have a name because moments read them.
+        taken: Letters that no further statistic may have.
+        formulas: Prints the conditions, and statistics as letters.
+    """
+    decoded = {symbol for symbol, group in measures.items() if len(group) > 1}
+    for limit in graph.limits:
+        if limit.items == ONCE and decoded.isdisjoint(limit.condition.expr.free_symbols):
+            read = [limit.condition.expr, *limit.values]
+            wholes = {whole for expr in read for whole in expr.atoms(Whole)}
+            names = {whole: formulas.letter(whole) for whole in wholes}
+            old = [one for one in known if one.name in names.values()]
+            unnamed = [whole for whole, name in names.items() if not name]
+            new = statistics(unnamed, graph.lengths, {}, {*taken, *(one.name for one in known)}, formulas)
+            yield BatchCondition(
+                formulas.of(limit.condition.expr), (*old, *new), limit.text, tuple(map(formulas.of, limit.values))
+            )
+            known = (*known, *new)
+
+
+def statistics(
+    found: Iterable[Expr],
+    lengths: Iterable[Length],
+    rows: Mapping[Monomial, str],
+    taken: Collection[str],
+    formulas: Formulas,
+) -> tuple[Statistic, ...]:
+    """Give names to statistics of a whole batch, and make ``formulas`` print them as letters from here on.
+
+    Args:
+        found: The statistics as expressions.
+        lengths: The batch variables.
+        rows: Product of lengths -> the name of a value with that many rows, to be used in names.
+        taken: Letters that no statistic may have.
+        formulas: Prints expressions.
+
+    Returns:
+        The statistics, each after those that it reads.
+    """
+    sets = {length.symbol: length.items for length in lengths}
+    made: list[Statistic] = []
+    names = Names(taken)
+    for whole in sorted(set(found), key=lambda atom: (len(atom.atoms(Whole)), text_of(atom))):
+        value = whole.args[-1]
+        if isinstance(whole, Together):
+            kind, items = "sum", whole.args[0].name
+            base = moment_name(items, CONSTANT, {}) if value == 1 else f"total_{sum_name(Polynomial.of(value), rows)}"
+        else:
+            kind, items = "max", next(sets[symbol] for symbol in sorted(value.free_symbols, key=str) if symbol in sets)
+            base = f"longest_{sum_name(Polynomial.of(value), rows)}"
+        name = names.unused(base)
+        made.append(Statistic(name, kind, items, formulas.of(value)))
+        formulas.assign_letter(whole, name)
+    return tuple(made)

@@ -34,10 +34,10 @@ from symflops.formula.polynomial import Polynomial, sorted_atoms
 from symflops.formula.sparse import Monomial
 from symflops.formula.truth import Truth, UnknownSizeError
 from symflops.ir.batch import Moment
-from symflops.ir.graph import Graph, Work
+from symflops.ir.graph import Work
 from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.nodes import Value
-from symflops.ir.program import Definition, Field, Program
+from symflops.ir.program import Field, Program
 from symflops.ir.spec import Spec
 from symflops.lower.formulas import Formulas
 from symflops.support.findings import Diagnostic
@@ -126,7 +126,7 @@ class Names:
         self.numbers: dict[str, Iterator[int]] = {}
 
     def unused(self, name: str) -> str:
-        """``name``, or ``name_2``, ``name_3`` ... if it is taken; the result is taken from then on."""
+        """``name``, or the first unused one of ``name_2``, ``name_3`` ...; the result counts as used from then on."""
         found, numbers = name, self.numbers.setdefault(name, count(2))
         while found in self.taken:
             found = f"{name}_{next(numbers)}"
@@ -226,11 +226,6 @@ def formula_of(text: Expression | None, known: dict[str, Any], formulas: Formula
     if isinstance(value, tuple):
         return tuple(python_value(item) for item in value)
     return value
-
-
-def definition_infos(graph: Graph, formulas: Formulas) -> tuple[Definition, ...]:
-    """The derived sizes as a program stores them."""
-    return tuple(Definition(symbol.name, formulas.of(value), latex_symbol(symbol.name)) for symbol, value in graph.definitions)
 
 
 def read_fields(program: Program) -> tuple[Field, ...]:

@@ -20,8 +20,7 @@ from symflops.evaluate.config import is_null, look_up
 from symflops.support.errors import SymflopsError
 from symflops.verify.cases import cases_of
 from symflops.verify.census.fields import setters_of
-from symflops.verify.classes import class_of, with_value
-from symflops.verify.defaults import signature_of
+from symflops.verify.classes import class_of, signature_of, with_value
 
 LEGACY = re.compile(r"""kwargs\.(?:pop|get)\(\s*["'](\w+)["']""")
 GENERIC = frozenset({"dtype", "torch_dtype", "num_labels", "name_or_path", "rope_theta", "rope_scaling"})

@@ -1,4 +1,4 @@
-"""Imports the class that a spec describes, from a known library or from a file next to the spec.
+"""Imports the class that a spec describes, builds it from a config, and compares its defaults with those of the spec.
 
 ``transformers.LlamaForCausalLM`` is a class of a package, ``my_module:MyModel`` the class ``MyModel`` of ``my_module.py`` in
 the folder of the spec. That file is executed, as ``python my_module.py`` would; nothing else that a spec names ever is.
@@ -10,27 +10,36 @@ any other class that declares fields.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import inspect
 import json
 import sys
 import typing
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from types import UnionType
 from typing import Any
 
+from symflops.api import Model
 from symflops.evaluate.config import as_json
+from symflops.evaluate.sizes import is_null, look_up, sizes_of
+from symflops.evaluate.stored import stored_of
+from symflops.ir.program import Field
 from symflops.ir.spec import Spec
 from symflops.support.findings import SymflopsError, did_you_mean
 from symflops.verify.tensors import needed
 
 PACKAGES = ("transformers", "diffusers", "torch")
-
+EXAMPLES = {
+    "number": 1, "count": 1, "entries": 1, "position": 0, "rational": 1, "flag": False, "text": "", "list": [],
+    "number or list": 1, "any": 1, "number, list, same or valid": 1,
+}  # fmt: skip
+"""Type of a size -> value to compare with if the size has no default."""
 FIELDS = ("__dataclass_fields__", "__attrs_attrs__", "model_fields", "_fields")
 """Attributes that mark classes with declared fields: dataclasses, attrs, pydantic, named tuples."""
 
@@ -55,7 +64,7 @@ def class_of(reference: str, folder: Path | None = None) -> Any:
 
 
 def checked(found: Any, reference: str) -> Any:
-    """Return ``found`` if it is a torch module class.
+    """Return ``found``, called ``reference`` in messages, if it is a torch module class.
 
     Raises:
         SymflopsError: it is anything else.
@@ -110,21 +119,14 @@ def module_of_file(path: Path) -> Any:
         raise SymflopsError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look up the annotations of their fields there
-    with _first_on_path(path.parent):
-        try:
-            spec.loader.exec_module(module)
-        except (Exception, SystemExit) as error:
-            raise SymflopsError(f"{path} fails when it is run: {type(error).__name__}: {error}") from error
-    return module
-
-
-@contextmanager
-def _first_on_path(folder: Path) -> Iterator[None]:
-    sys.path.insert(0, str(folder))
+    sys.path.insert(0, str(path.parent))
     try:
-        yield
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise SymflopsError(f"{path} fails when it is run: {type(error).__name__}: {error}") from error
     finally:
-        sys.path.remove(str(folder))
+        sys.path.remove(str(path.parent))
+    return module
 
 
 def config_class_of(kind: Any) -> Any:
@@ -137,7 +139,7 @@ def argument_of(kind: Any) -> tuple[str, Any]:
     """Return (name, class) of the constructor argument that takes the config; ``("", None)`` without one."""
     arguments = arguments_of(kind)
     needed = [name for name, one in arguments.items() if one.default is one.empty] or list(arguments)
-    own = holding(hints_of(kind.__init__).get(needed[0])) if len(needed) == 1 else None
+    own = declared_class(hints_of(kind.__init__).get(needed[0])) if len(needed) == 1 else None
     return (needed[0], own) if own is not None else ("", None)
 
 
@@ -157,7 +159,7 @@ def hints_of(made: Any) -> Mapping[str, Any]:
         return {}
 
 
-def holding(hint: Any) -> Any:
+def declared_class(hint: Any) -> Any:
     """The class with declared fields in an annotation, such as ``X`` in ``X | None``; None without one."""
     return next((one for one in options_of(hint) if any(hasattr(one, name) for name in FIELDS)), None)
 
@@ -173,11 +175,11 @@ def built(kind: Any, given: Mapping[str, Any]) -> Any:
     name, own = argument_of(kind)
     named = getattr(kind, "config_class", None)
     if named is not None:
-        return kind(made(named, given))
-    return kind(**{name: made(own, given)}) if own is not None else kind(**converted(kind.__init__, given))
+        return kind(config_object(named, given))
+    return kind(**{name: config_object(own, given)}) if own is not None else kind(**converted(kind.__init__, given))
 
 
-def made(config_class: Any, given: Mapping[str, Any]) -> Any:
+def config_object(config_class: Any, given: Mapping[str, Any]) -> Any:
     """Instantiate a config class and its nested configs; transformers builds the nested ones itself."""
     return config_class(**given) if hasattr(config_class, "to_dict") else config_class(**converted(config_class, given))
 
@@ -194,9 +196,9 @@ def as_annotated(hint: Any, value: Any) -> Any:
     if isinstance(value, (list, tuple)) and origin in (list, tuple) and inner:
         items = [as_annotated(inner[0], item) for item in value]
         return value if items == list(value) else tuple(items) if origin is tuple else items
-    own = holding(hint)
+    own = declared_class(hint)
     if isinstance(value, Mapping) and own is not None:
-        return made(own, value)
+        return config_object(own, value)
     names = [one for one in options_of(hint) if issubclass(one, Enum)]
     return names[0](value) if names and not isinstance(value, Enum) and value is not None else value
 
@@ -210,14 +212,15 @@ def complete(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     if own is not None:
         return dict(given) if hasattr(own, "to_dict") else as_given(own, given)
     hints = hints_of(kind.__init__)
-    parts = {name: holding(hints.get(name)) for name, value in given.items() if isinstance(value, Mapping)}
+    parts = {name: declared_class(hints.get(name)) for name, value in given.items() if isinstance(value, Mapping)}
     return {**given, **{name: as_given(part, given[name]) for name, part in parts.items() if part is not None}}
 
 
 def as_given(config_class: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Complete ``given`` with the defaults of a config class, as JSON."""
-    found = as_json(made(config_class, given))
-    taken = {one.name for one in fields(config_class) if one.init} if is_dataclass(config_class) else found.keys()
+    found = as_json(config_object(config_class, given))
+    declared = dataclasses.fields(config_class) if dataclasses.is_dataclass(config_class) else ()
+    taken = {one.name for one in declared if one.init} if declared else found.keys()
     return {**given, **{name: value for name, value in found.items() if name in taken and is_json(value)}}
 
 
@@ -232,18 +235,15 @@ def is_json(value: Any) -> bool:
 def parts_of(config_class: Any) -> Iterator[tuple[str, Any]]:
     """Yield (field, class) for the fields of a user's config class that hold nested configs."""
     for name, hint in hints_of(config_class).items():
-        part = holding(hint)
+        part = declared_class(hint)
         if part is not None and not hasattr(part, "to_dict"):
             yield name, part
 
 
 def in_evaluation(spec: Spec, config: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``config`` with the values that fields of ``spec`` have in evaluation mode."""
-    changed = dict(config)
-    for size in spec.sizes:
-        if size.evaluation is not None:
-            changed = with_value(changed, size.keys[0], size.evaluation)
-    return changed
+    values = [(size.keys[0], size.evaluation) for size in spec.sizes if size.evaluation is not None]
+    return reduce(lambda found, pair: with_value(found, *pair), values, dict(config))
 
 
 def with_value(config: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
@@ -280,3 +280,67 @@ def module_at(place: str) -> Any:
         if error.name == place.partition(".")[0]:
             raise SymflopsError(f"there is no module '{place}': is it installed, and on the path?") from None
         raise SymflopsError(f"'{place}' cannot be imported: {error}") from error
+
+
+def class_defaults(reference: str, folder: Path | None = None) -> Mapping[str, Any]:
+    """The default config of a class: from its config class, else from its constructor's signature.
+
+    Raises:
+        SymflopsError: the package or the class does not exist.
+    """
+    real = class_of(reference, folder)
+    config_class = config_class_of(real)
+    if config_class is not None and hasattr(config_class, "to_dict"):
+        return config_class().to_dict()  # type: ignore[no-any-return]
+    return signature_of(config_class or real)
+
+
+def written_defaults(reference: str, folder: Path | None = None) -> Mapping[str, Any]:
+    """The default config as a class's signature has it, before the class replaces nulls by computed values.
+
+    Raises:
+        SymflopsError: the package or the class does not exist.
+    """
+    real = class_of(reference, folder)
+    kind = config_class_of(real) or real
+    parts = getattr(kind, "sub_configs", {})
+    return {**signature_of(kind), **{name: signature_of(part) for name, part in parts.items() if hasattr(part, "to_dict")}}
+
+
+def signature_of(kind: type) -> Mapping[str, Any]:
+    """Map the arguments of a class's constructor that have defaults to these, as JSON data."""
+    parameters = inspect.signature(kind).parameters.values()
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    made = {item.name: item.default_factory for item in fields if item.default_factory is not dataclasses.MISSING}
+    given = {item.name: item.default for item in parameters if item.default is not inspect.Parameter.empty}
+    return {name: as_json(made[name]() if name in made else value) for name, value in given.items()}
+
+
+def default_differences(model: Model) -> Iterator[str]:
+    """Yield a line for each size whose default differs from that of a class which the spec describes.
+
+    If a size has no default, the class must have none either: a config must give it. A default may equal the one in the
+    class's signature even if the class replaces it later, because the spec itself describes the replacement.
+    """
+    program = replace(model.program(["forward"], ["symflops"], {}), census=None)
+    needed = [field for field in program.fields if field.required and field.default is None]
+    folder = model.file.path.parent
+    for reference in model.spec.references:
+        defaults, written = class_defaults(reference, folder), written_defaults(reference, folder)
+        known = {field.keys[0]: look_up(defaults, field.keys) for field in needed}
+        ours, theirs = (sizes_of(stored_of(program), _completed(config, known, needed)) for config in ({}, defaults))
+        for field in program.fields:
+            own, real = ours[field.letter], theirs[field.letter]
+            as_written = own == look_up(written, field.keys) if own is not None else is_null(written, field.keys)
+            if (own != real and not as_written) or known.get(field.keys[0]) is not None:
+                both = f"{'none' if field in needed else repr(own)} in the spec, {real!r} in {reference}"
+                yield f"default of size '{field.letter}' ({field.keys[0]}): {both}"
+
+
+def _completed(config: Mapping[str, Any], known: Mapping[str, Any], needed: Sequence[Field]) -> dict[str, Any]:
+    """Return ``config`` with a value for each ``needed`` field: that in ``known``, or if null an example."""
+    completed = dict(config)
+    for field in needed:
+        value = known[field.keys[0]]
+        completed = with_value(completed, field.keys[0], EXAMPLES[field.kind] if value is None else value)
+    return completed

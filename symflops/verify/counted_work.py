@@ -201,7 +201,7 @@ class Pieces:
             self.values[expr] = self.sizes.value(expr)
         return self.values[expr]
 
-    def settled(self, polynomial: Polynomial) -> Polynomial:
+    def evaluated(self, polynomial: Polynomial) -> Polynomial:
         """Replace factors of a polynomial that are not letters, such as conditions, by their values."""
         terms: list[Polynomial] = []
         for monomial, factor in polynomial.terms.items():

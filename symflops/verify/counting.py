@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,16 +20,6 @@ OUTPUTS = ("logits", "sample", "last_hidden_state")
 INDEX = re.compile(r"(?:(?<=^)|(?<=\.))\d+(?=\.|$)")
 
 
-class _NoModules:
-    """A module tracker for PyTorch's counter that reports every operation as outside of all modules."""
-
-    parents = frozenset(("Global",))
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-
 def counter(modules: bool = True) -> Any:
     """Build PyTorch's FLOP counter, corrected for grouped convolutions.
 
@@ -38,19 +28,20 @@ def counter(modules: bool = True) -> Any:
     """
     torch, counting = needed("torch"), needed("torch.utils.flop_counter")
 
-    def convolution_backward(*given: Any, out_val: Any = None, **_: Any) -> int:
+    def convolution_backward(*given: Any, out_val: Any = None, **_: Any) -> Any:
         *shared, groups, mask = given
 
-        def count(*wanted: bool) -> int:
-            return int(counting.conv_backward_flop(*shared, groups, list(wanted), out_val=out_val))
+        def count(*wanted: bool) -> Any:  # perhaps a symbolic integer
+            return counting.conv_backward_flop(*shared, groups, list(wanted), out_val=out_val)
 
-        return count(mask[0], False, False) + count(False, mask[1], False) // int(groups)
+        return count(mask[0], False, False) + count(False, mask[1], False) // groups
 
     convolution_backward._get_raw = True  # type: ignore[attr-defined]  # makes the counter pass tensors, not shapes
     mapping = {torch.ops.aten.convolution_backward: convolution_backward}
     mode = counting.FlopCounterMode(depth=None, display=False, custom_mapping=mapping)
     if not modules:
-        mode.mod_tracker = _NoModules()
+        mode.mod_tracker = nullcontext()
+        mode.mod_tracker.parents = frozenset(("Global",))  # every operation is outside of all modules
     return mode
 
 

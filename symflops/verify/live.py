@@ -24,7 +24,7 @@ from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
 from symflops.verify.classes import built, class_of, complete, in_evaluation, package_of
 from symflops.verify.counting import Figure, both_passes, counter, different
-from symflops.verify.pairs import Masks, compared, derived_pairs, other_implementation, real_pairs, telling
+from symflops.verify.pairs import Masks, compared, derived_pairs, on_cpu, other_implementation, real_pairs
 from symflops.verify.tensors import arguments_of, filled, moved, needed
 
 Estimated = tuple[Program, Mapping[str, Any]]
@@ -120,7 +120,9 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
         parameters=Figure(elements, trained.parameters),
         real=tuple(expected.items()),
         sizes=tuple(widths(program, trained.sizes)),
-        single=any(length == 1 for items in case.batch.values() for item in items for length in lengths_of(item)),
+        single=any(
+            1 in item if isinstance(item, (list, tuple)) else item == 1 for items in case.batch.values() for item in items
+        ),
         masks=None if model.partial else large if elements > LARGE else masks_of(model, case),
         **parameter_differences(expected, instances_of(program, trained.sizes), aliases),
         **passes(model, real, case, trained, inferred, list(aliases)),
@@ -140,7 +142,7 @@ def masks_of(model: Model, case: LiveCase, derived: Callable[[Mapping[str, Any]]
         config = in_evaluation(model.spec, built)
         program, sizes = (derived or partial(estimated, model))(config)
         known = derived_pairs(model.graph(config), config, items_of(program, case.batch, "padded"))
-        arguments = filled(arguments_of(program, case.batch, sizes, case.arguments), telling)
+        arguments = filled(arguments_of(program, case.batch, sizes, case.arguments), on_cpu)
         why = "the class does not run on the CPU"
         seen = real_pairs(real, arguments)
     except Exception as error:
@@ -154,11 +156,6 @@ def estimated(model: Model, config: Mapping[str, Any]) -> Estimated:
     """Derive (program, values of the sizes by letter) for a config."""
     program = model.lines(["full"], ["torch"], config)
     return program, InterpretedEstimator(program, config, regime="full", convention="torch").sizes
-
-
-def lengths_of(item: Any) -> Sequence[Any]:
-    """List the lengths of one item of a batch, along each of its axes."""
-    return item if isinstance(item, (list, tuple)) else (item,)
 
 
 def reference_of(model: Model, case: LiveCase) -> str:

@@ -87,7 +87,7 @@ def other_implementation(model: Any, arguments: Mapping[str, Any], seen: Pairs) 
     return ""
 
 
-def telling(tensor: Any, name: str) -> Any:
+def on_cpu(tensor: Any, name: str) -> Any:
     """Return a CPU tensor in place of a meta tensor: floats and masks are 1 (mask nothing), indices 0."""
     full = tensor.is_floating_point() or ("mask" in name and "padding" not in name)
     return needed("torch").full_like(tensor, 1 if full else 0, device="cpu")

@@ -6,29 +6,38 @@ A record holds the arguments of a framework's own code and the figure that it re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from sympy import Integer
+from sympy import Integer, Rational
 
 from symflops.api import Model, convention_of, load
 from symflops.evaluate.classes import NAMING, class_name, of_class
 from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.formula.domain import known, python_value
+from symflops.formula.evaluate import evaluate
+from symflops.formula.expression import Expression
 from symflops.ir.program import Program
-from symflops.read.peer_pages import PeerCase, PeerPage, read_peers
+from symflops.read.peer_pages import Lengths, PeerCase, PeerPage, read_peers
 from symflops.read.spec_files import PACKAGE, read_source, there
 from symflops.support.findings import SpecError, SymflopsError
 from symflops.support.reading import read_json
-from symflops.verify.record_expressions import Names, batch_of, config_of, names_of, regime_of, value_of
+from symflops.verify.classes import with_value
 
 Record = Mapping[str, Any]
 TOLERANCE = Fraction(1, 10**12)
+MOST_ITEMS = 100_000
+PARTS = ("config", "seqlens", "other_args", "args")
+"""Fields of a record whose own fields are names without a prefix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +111,9 @@ class Conforming:
         try:
             case, names = case_of(page, record)
             if case is None:
-                return Conformance(system, identity, "unmapped", expected, None, False, unmapped(page))
+                why = "no page says what the records of this system are about"
+                why = why if page is None else page.notes or "no spec describes this model"
+                return Conformance(system, identity, "unmapped", expected, None, False, why)
             derived = self.derive(case, record, names)
         except SpecError as error:
             return refused(system, identity, expected, error.diagnostics[0].message if error.diagnostics else str(error))
@@ -114,7 +125,7 @@ class Conforming:
         return Conformance(system, identity, "equal" if equal else "different", expected, derived, equal, explanation)
 
     def derive(self, case: PeerCase, record: Record, names: Names) -> Any:
-        """Derive the figure of a record, or name -> figure if the case has several."""
+        """Derive the figure of a record, or if the case has several a dict: name -> figure."""
         config = config_of(case, record, names)
         if not case.spec:
             return {key: value_of(tell, names) for key, tell in case.tells}
@@ -179,7 +190,7 @@ def case_of(page: PeerPage | None, record: Record) -> tuple[PeerCase | None, Nam
 
 def expected_of(record: Record) -> Any:
     """The figure, or the table of figures, that the framework returned for a record; None if it refused."""
-    found = record.get("flops") if "state" not in record else record["state"]
+    found = record.get("state", record.get("flops"))
     return float(found) if isinstance(found, str) else found
 
 
@@ -210,13 +221,6 @@ def refused(system: str, identity: str, expected: Any, why: str) -> Conformance:
     return Conformance(system, identity, "equal" if equal else "refused", expected, None, equal, "" if equal else why)
 
 
-def unmapped(page: PeerPage | None) -> str:
-    """Explain why no case matches a record."""
-    if page is None:
-        return "no page says what the records of this system are about"
-    return page.notes or "no spec describes this model"
-
-
 def explain(expected: Any, derived: Any, case: PeerCase) -> str:
     """Describe a difference of two figures: the reason that ``case`` states, if any, and its size."""
     if not isinstance(expected, (int, float)) or not isinstance(derived, (int, float, Fraction)):
@@ -228,8 +232,121 @@ def explain(expected: Any, derived: Any, case: PeerCase) -> str:
 
 def shares(found: Sequence[Conformance]) -> dict[str, tuple[int, int]]:
     """Map each system to (number of equal records, number of records)."""
-    counts: dict[str, tuple[int, int]] = {}
-    for one in found:
-        equal, total = counts.get(one.system, (0, 0))
-        counts[one.system] = (equal + one.equal, total + 1)
-    return counts
+    equal, total = Counter(one.system for one in found if one.equal), Counter(one.system for one in found)
+    return {system: (equal[system], count) for system, count in total.items()}
+
+
+class Names(dict[str, Any]):
+    """Name in expressions over a record -> value; every other name has the value None."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str)
+
+
+def names_of(record: Record) -> Names:
+    """Collect the fields of a record as names; nested ones are prefixed: ``text_config_hidden_size``."""
+    words: dict[str, Any] = {}
+    for part in (record, *(record.get(name) for name in PARTS)):
+        words.update(_flat(part, "") if isinstance(part, Mapping) else ())
+    return Names(words)
+
+
+def _flat(part: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
+    for name, value in part.items():
+        if isinstance(value, Mapping):
+            yield before + name, len(value)
+            if name not in PARTS:
+                yield from _flat(value, f"{before}{name}_")
+        else:
+            yield before + name, _known(value)
+
+
+def _known(value: Any) -> Any:
+    """Convert a value of a record to the domain of expressions: exact numbers and tuples."""
+    if isinstance(value, float):
+        return Rational(repr(value)) if isfinite(value) else None
+    return tuple(_known(item) for item in value) if isinstance(value, (list, tuple)) else known(value)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    # a list unchanged; for a number n a list with 1 for every n-th layer from the first on, and 0 for the others
+    "every": lambda step, count: (
+        step if isinstance(step, tuple) else tuple(Integer(int(i % int(step) == 0)) for i in range(_number(count)))
+    ),
+    "steps": lambda ends: tuple(after - before for before, after in pairwise(ends)),  # lengths of documents from boundaries
+    "copies": lambda value, count: (value,) * _number(count),
+    "count": lambda values, value: Integer(values.count(value)),  # how often a list has a value
+    "indices": lambda count: tuple(Integer(number) for number in range(_number(count))),
+    "modules": lambda names: tuple(f"*{name}" for name in names),  # patterns of modules by their last names
+    "letters": lambda text: tuple(str(text)),
+    # the lengths of a pack without its empty documents, on which no model runs alone
+    "nonzero": lambda lengths: tuple(length for length in lengths if length != 0),
+}
+"""Functions that expressions over a record may call."""
+
+
+def _number(count: Any) -> int:
+    """Return a number of items as an int, if it is from 0 to ``MOST_ITEMS``."""
+    if not 0 <= int(count) <= MOST_ITEMS:
+        raise ValueError(f"{count} items")
+    return int(count)
+
+
+def _call(function: Callable[..., Any]) -> Callable[[Any, ast.Call], Any]:
+    def called(walker: Any, node: ast.Call) -> Any:
+        arguments = [walker.visit(argument) for argument in node.args]
+        try:
+            return function(*arguments)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise SymflopsError(f"the record has no fitting value for '{ast.unparse(node):.60}': {error!s:.80}") from None
+
+    return called
+
+
+def value_of(expression: Expression, names: Mapping[str, Any]) -> Any:
+    """Evaluate an expression over a record to a plain Python value."""
+    value = python_value(evaluate(expression, names, {name: _call(function) for name, function in FUNCTIONS.items()}))
+    return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
+
+
+def regime_of(case: PeerCase, names: Names) -> str:
+    """Return the regime of a record as text: its name, or ``name:key=value,...`` with changed fields."""
+    changes = []
+    for key, expression in case.changes:
+        value = value_of(expression, names)
+        changes.append(f"{key}={'|'.join(map(str, value)) if isinstance(value, tuple) else value}")
+    return f"{case.regime}:{','.join(changes)}" if changes else case.regime
+
+
+def config_of(case: PeerCase, record: Record, names: Names) -> dict[str, Any]:
+    """Convert the config of a record to the spec's fields: rename, drop and set some."""
+    renamed, given = dict(case.rename), record.get("config")
+    kept: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    config = {renamed.get(key, key): value for key, value in kept.items() if key not in case.drop}
+    for key, expression in case.put:
+        config = with_value(config, key, value_of(expression, names))
+    return config
+
+
+def batch_of(case: PeerCase, record: Record, names: Names) -> dict[str, Any]:
+    """Map each stream to its lengths, in the form that ``moments`` takes, computed from a record as ``case`` says."""
+    lists = {lengths.stream: value_of(lengths.source, names) for lengths in case.batch}
+    longest = max((len(entries) for entries in lists.values() if isinstance(entries, tuple)), default=0)
+    return {lengths.stream: _entries(lengths, lists[lengths.stream], longest, names) for lengths in case.batch}
+
+
+def _entries(lengths: Lengths, given: Any, longest: int, names: Names) -> Any:
+    if given is None:
+        given = ()
+    if not isinstance(given, tuple):
+        raise SymflopsError(f"the record has no list for '{lengths.stream}'")
+    if not given and lengths.empty is not None:
+        given = (value_of(lengths.empty, names),) * longest
+    if lengths.entry is not None:
+        given = tuple(value_of(lengths.entry, {**names, "n": _known(entry)}) for entry in given)
+    if lengths.padded is not None:
+        return {"lengths": list(given), "padded": list(value_of(lengths.padded, names))}
+    return [list(entry) if isinstance(entry, tuple) else entry for entry in given]

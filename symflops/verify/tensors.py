@@ -60,6 +60,7 @@ def arguments_of(
     sets = items_of(program, batch, "padded")
     streams = {stream.name: stream for stream in program.streams}
     found: dict[str, Any] = {}
+    samples: list[Item] = [{} for _ in sets.get(SAMPLES, ({},))]  # of an index set that has no lengths
     for info in program.inputs:
         stream = streams.get(info.stream)
         absent = stream is not None and bool(stream.variables) and not stream.absent and stream.name not in batch
@@ -67,7 +68,7 @@ def arguments_of(
         if info.name in further or info.layout is None or absent:
             continue
         items = info.over or (stream.items if stream else SAMPLES)
-        found[info.name] = tensor_of(info, sets.get(items, _samples(sets)), sizes, streams)
+        found[info.name] = tensor_of(info, sets.get(items, samples), sizes, streams)
     return found | {name: described(value) for name, value in further.items()}
 
 
@@ -132,11 +133,6 @@ def _dtype(torch: Any, name: Any) -> Any:
     if not isinstance(found, torch.dtype):
         raise SymflopsError(f"torch has no dtype '{name}'")
     return found
-
-
-def _samples(sets: Mapping[str, list[Item]]) -> list[Item]:
-    """The items of an index set that has no lengths: an empty dict per sample."""
-    return [{} for _ in sets.get(SAMPLES, ({},))]
 
 
 def _dense(info: InputInfo, items: list[Item]) -> Item:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
@@ -114,10 +115,8 @@ class VerifiedSpec:
             return
         sources = {source.path: digest(source.text) for source in self.model.spec.sources}
         text = json.dumps({"references": list(self.references), "verdicts": self.verdicts})
-        try:
+        with suppress(OSError):
             keep(self._path, text, sources=sources, facts=self.file.facts())
-        except OSError:
-            return
 
 
 def verify_records(records: Sequence[Record], specs: Mapping[str, VerifiedSpec]) -> Iterator[Verdict]:

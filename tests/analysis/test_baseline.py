@@ -10,8 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from symflops.analysis.baseline import against, compared, sources_of
-from symflops.analysis.comparison import Comparison
+from symflops.analysis.baseline import Comparison, against, compared, sources_of
 from symflops.api import Model, load
 from symflops.cli.actions.check import findings
 from symflops.cli.main import main

@@ -19,7 +19,7 @@ from symflops.read.regimes import read_regime
 from symflops.read.spec_files import page
 from symflops.support.findings import Source
 
-CASES = Path(__file__).resolve().parents[1] / "diagnostics"
+CASES = Path(__file__).resolve().parents[1] / "support"
 L, INDEX, PLACE = size_symbol("L"), size_symbol("i@1"), size_symbol("i@2_")
 
 

@@ -24,8 +24,8 @@ REGIMES = [
     Regime("checkpointed", recompute=Recompute(("blocks.*",))), Regime("reentrant", recompute=Recompute(("blocks.*",), reentrant=True)),
     Regime("reentrant-lora", train=(), adapters=(LORA,), recompute=Recompute(("blocks.*",), reentrant=True)),
 ]  # fmt: skip
-BATCH = {"wan_vace": {"latent": [[5, 12, 16], [3, 8, 8]], "prompt": [7, 9]}, "hunyuan_dit": {"latent": [[16, 24], [32, 8]], "prompt": [7, 9], "prompt_t5": [4, 3]}}
-CONFIGS = {"hunyuan_dit": {"sample_size": 32, "in_channels": 4, "patch_size": 2, "activation_fn": "gelu-approximate"}}
+BATCH = {"wan_vace": {"latent": [[5, 12, 16], [3, 8, 8]], "prompt": [7, 9]}, "hunyuan_dit": {"latent": [[16, 24], [32, 8]], "prompt": [7, 7], "prompt_t5": [4, 4]}}
+CONFIGS = {"hunyuan_dit": {"sample_size": 32, "in_channels": 4, "patch_size": 2, "activation_fn": "gelu-approximate", "text_len": 7, "text_len_t5": 4}}
 
 
 def figures(name: str, config: dict[str, Any], sizes: dict[str, Any], regime: Regime) -> list[int]:

@@ -219,8 +219,8 @@ def test_the_end_of_a_long_message_stays() -> None:
 
 def test_equal_items_are_evaluated_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     calls = []
-    plain = Formulas.settled
-    monkeypatch.setattr(Formulas, "settled", lambda *args: calls.append(1) or plain(*args))
+    plain = Formulas.checked
+    monkeypatch.setattr(Formulas, "checked", lambda *args: calls.append(1) or plain(*args))
     few, many = [7, 9, 11], [7, 9, 11] * 50_000
     found = []
     for lengths in (few, many):

@@ -152,12 +152,12 @@ def shape_of(value: Any) -> list[int]:
 def changes_of(reference: str, config: dict[str, Any], complete: dict[str, Any]) -> Any:
     """Other configs: each field varied alone, then several together, then without some."""
     from symflops.draft.prove.vary_fields import every_field, renamed, with_values
-    from symflops.draft.trace.subject import class_of, completed
+    from symflops.draft.trace.subject import completed, referenced
     from symflops.verify.census.fields import value_at
     from symflops.verify.census.survey import plain_lists, widths
     from symflops.verify.census.variations import Words, alike, variations
 
-    kind, random = class_of(reference), Random(SEED)
+    kind, random = referenced(reference), Random(SEED)
     base, words = completed(kind, complete), Words(kind)
     every: dict[str, list[Any]] = {}
     for item in every_field(kind, base):

@@ -11,8 +11,9 @@ import pytest
 from symflops.api import load
 from symflops.cli.main import main
 from symflops.draft.prove.vary_fields import every_field
-from symflops.draft.trace.subject import Subject, class_of, full_config
+from symflops.draft.trace.subject import Subject, full_config
 from symflops.support.errors import SymflopsError
+from symflops.verify.classes import referenced
 from symflops.verify.live import LiveCase, build
 from tests.draft import config_models
 
@@ -37,7 +38,7 @@ def test_every_field_of_a_config_class_is_a_field(name: str) -> None:
     model = subject.build()
     assert sum(one.numel() for one in model.parameters()) == 3 * 2 * 8 * 16
     whole = full_config(model, config)
-    found = {item.path for item in every_field(class_of(subject.reference), whole)}
+    found = {item.path for item in every_field(referenced(subject.reference), whole)}
     assert paths <= found and not found & {"config", "cfg", "row", "total", *(["feed"] if "feed" in config else [])}
     assert json.loads(json.dumps(whole)) == whole
     again = Subject(subject.reference, whole).build()

@@ -206,7 +206,7 @@ def answer_of_query(case: Case) -> int | None:
         found = connection.execute(Writer(engine, "lengths", lengths_up_to(priced.totals)).aggregate(priced.totals))
         row = dict(zip([column[0] for column in found.description], found.fetchone() or (), strict=True))
     total: int = priced.figures(row)["total"]
-    return None if priced.left_out(row) else total
+    return None if priced.refused_rows(row) else total
 
 
 @pytest.mark.parametrize("path", sampled(PATHS, 14, 3))

@@ -18,8 +18,7 @@ from symflops.evaluate.step import Step, sweep
 from symflops.evaluate.typical_values import LevelLengths, default_sizes, typical_batch
 from symflops.evaluate.worked_figures import worked
 from symflops.formula.formula import ZERO, Formula, Sum, TallyOf, evaluate, parts, symbols, walk
-from symflops.library.records.published import published
-from symflops.library.records.verified import verifications
+from symflops.library.records.verified import published, verifications
 from tests import shipped
 from tests.emit.math_reader import read
 from tests.emit.programs import page_text

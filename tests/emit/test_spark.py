@@ -41,7 +41,7 @@ def test_spark_sums_up_to_the_integers_of_python(spark, name):
     priced = Priced(model, columns)
     (row,) = of_spark(spark, Writer(SPARK, "lengths", lengths_up_to(priced.totals)).aggregate(priced.totals))
     good = [one for one in rows if runs(model, columns, one)]
-    assert (priced.left_out(row), priced.moments(row)) == (len(rows) - len(good), model.moments(**batch_of(model, columns, good)))
+    assert (priced.refused_rows(row), priced.moments(row)) == (len(rows) - len(good), model.moments(**batch_of(model, columns, good)))
 
 
 def test_spark_is_exact_up_to_a_million_samples_of_a_million_tokens(spark):

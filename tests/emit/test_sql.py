@@ -98,7 +98,7 @@ def test_every_spec_sums_up_to_the_integers_of_python(name):
     (row,) = in_duckdb(names, rows, writer(DUCKDB, priced.totals).aggregate(priced.totals))
     good = [row for row in rows if runs(model, columns, row)]
     assert good
-    assert (priced.left_out(row), priced.moments(row)) == (len(rows) - len(good), model.moments(**batch_of(model, columns, good)))
+    assert (priced.refused_rows(row), priced.moments(row)) == (len(rows) - len(good), model.moments(**batch_of(model, columns, good)))
     assert priced.figures(row)["total"] == model.total(priced.moments(row))
 
 
@@ -124,8 +124,8 @@ def test_several_models_share_one_scan_and_each_has_its_own_rows():
     (row,) = in_duckdb(["n", "h", "w"], rows, writer(DUCKDB, totals).aggregate(totals))
     for priced, (model, columns) in zip(models, pairs):
         good = [one for one in rows if runs(model, columns, one)]
-        assert (priced.left_out(row), priced.moments(row)) == (len(rows) - len(good), model.moments(**batch_of(model, columns, good)))
-    assert [priced.left_out(row) for priced in models] == [1, 1, 2, 1]
+        assert (priced.refused_rows(row), priced.moments(row)) == (len(rows) - len(good), model.moments(**batch_of(model, columns, good)))
+    assert [priced.refused_rows(row) for priced in models] == [1, 1, 2, 1]
 
 
 def test_a_row_without_images_has_none():
@@ -137,7 +137,7 @@ def test_a_row_without_images_has_none():
     ]  # fmt: skip
     priced = Priced(model, columns)
     (row,) = in_duckdb(["n", "t", "h", "w"], rows, writer(DUCKDB, priced.totals).aggregate(priced.totals))
-    assert (priced.left_out(row), priced.moments(row)) == (4, model.moments(text=[50, 40], images=[[1, 8, 16], [1, 4, 4]]))
+    assert (priced.refused_rows(row), priced.moments(row)) == (4, model.moments(text=[50, 40], images=[[1, 8, 16], [1, 4, 4]]))
     costs = rows_in_duckdb(writer(DUCKDB, priced.totals).costs({"f": (priced.rows, priced.terms())}, {"f": "HUGEINT"}, []))
     assert [one["f"] is None for one in costs] == [False, False, False, True, True, True, True]
     assert sum(one["f"] or 0 for one in costs) == priced.figures(row)["total"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from symflops.library.records.published import published
+from symflops.library.records.verified import published
 from symflops.read.spec_files import find_spec
 from tests.external.conftest import Site, Watched
 

@@ -18,7 +18,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from symflops.cli.main import main
-from symflops.library.records.published import published
+from symflops.library.records.verified import published
 from symflops.read.spec_files import find_spec
 from tests.external.conftest import MODELS, Site, Watched
 from tests.shipped import some

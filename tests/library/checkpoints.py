@@ -10,7 +10,7 @@ from symflops.evaluate.config import as_read
 from symflops.evaluate.sizes import sizes_of
 from symflops.evaluate.stored import Stored
 from symflops.library.lookup import by_config
-from symflops.library.records.published import CHECKPOINTS as FILE, published
+from symflops.library.records.verified import CHECKPOINTS as FILE, published
 from symflops.read.spec_files import find_spec, shipped
 from tests.verify.test_published_configs import KNOWN, config_of
 

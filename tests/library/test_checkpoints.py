@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symflops.library.records.published import CHECKPOINTS as FILE, checkpoints
+from symflops.library.records.verified import CHECKPOINTS as FILE, checkpoints
 from symflops.read.spec_files import shipped, specs_in
 from tests.library.checkpoints import text
 

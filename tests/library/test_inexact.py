@@ -12,8 +12,7 @@ import pytest
 from symflops.api import load
 from symflops.cli.main import main
 from symflops.ir.verification import KnownInexact
-from symflops.library.records.inexact import FILE, known_inexact
-from symflops.library.records.verified import all_verifications
+from symflops.library.records.verified import INEXACT as FILE, all_verifications, known_inexact
 from symflops.read.spec_files import shipped
 from symflops.support.findings import SpecError
 from symflops.verify.records import verify_record

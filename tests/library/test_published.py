@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from symflops.cli.main import main
-from symflops.library.records.published import FILE, published
+from symflops.library.records.verified import PUBLISHED as FILE, published
 from symflops.read.spec_files import find_spec, shipped, specs_in
 from symflops.support.errors import SymflopsError
 from symflops.verify.records import published_of

@@ -9,7 +9,7 @@ import pytest
 
 from symflops.api import load
 from symflops.evaluate.parameters import instances_of
-from symflops.ir.nodes import walk
+from symflops.ir.nodes import Operator, walk
 from symflops.ir.regime import Regime
 from symflops.support.findings import SpecError
 
@@ -137,7 +137,7 @@ def test_lengths_are_said_simply(stride: str, padding: str, rows: str, tmp_path:
     path = tmp_path / "one.yaml"
     path.write_text(text, "utf-8")
     graph = load(path).graph({})
-    (result,) = (node.results[0] for node in walk(graph.body) if node.kind == "conv")
+    (result,) = (node.results[0] for node in walk(graph.body, Operator) if node.kind == "conv")
     found = str(graph.values[result].stream.rows)
     assert found == rows
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -65,6 +67,22 @@ def test_a_stage_is_recorded_with_its_files_and_its_exit_code(budget, tmp_path, 
     found = json.loads((tmp_path / "test.stage").read_text())
     assert found["files"] == {"tests/a.py": 3} and found["cpu"] > 0.01 and found["wall"] >= 0
     assert 20 <= found["unit"] < 30  # ten loops, more than one beside the stage
+
+
+def test_the_end_of_a_fixture_of_the_run_is_the_cost_of_no_test(tmp_path):
+    busy = "import time\nuntil = time.process_time() + {}\nwhile time.process_time() < until: pass\n"
+    (tmp_path / "conftest.py").write_text(
+        "import pytest\nfrom tests.costs import Costs\n"
+        "def pytest_configure(config): config.pluginmanager.register(Costs('costs.json'))\n"
+        f"@pytest.fixture(scope='session')\ndef browser():\n    yield\n    exec({busy.format(0.4)!r})\n"
+    )
+    (tmp_path / "test_first.py").write_text(f"def test_busy(browser): exec({busy.format(0.2)!r})\n")
+    (tmp_path / "test_last.py").write_text("def test_idle(): pass\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "pytest.ini"]
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""}, check=True, capture_output=True)
+    found = json.loads((tmp_path / "costs.json").read_text())
+    assert found["files"]["test_last.py"] < 0.1 < found["files"]["test_first.py"] < 0.39 < found["collection"]
 
 
 def test_the_budget_names_the_stages_of_the_whole_check(budget):

@@ -25,7 +25,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # from the bottom up: a module imports from its own layer or from one before it. A folder is a layer, unless a file of it is named.
 LAYERS = (
     ("moved", "support"), ("formula",), ("ir",), ("read.spec_files",), ("evaluate", "training.devices"), ("ops",), ("read",), ("build",), ("derive",), ("count",), ("lower",),
-    ("evaluate.specialise", "evaluate.folding", "evaluate.assumed", "evaluate.idle", "evaluate.misfit"), ("emit",), ("compiler",), ("library.records",), ("api",), ("library",), ("lookup",),
+    ("evaluate.specialise", "evaluate.folding", "evaluate.assumed", "evaluate.misfit"), ("emit",), ("compiler",), ("library.records",), ("api",), ("library",), ("lookup",),
     ("training.introspect",), ("training.meter",), ("training.frameworks",), ("analysis",), ("verify",), ("cli.actions",), ("draft",), ("cli",),
 )  # fmt: skip
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,10 @@ def test_lines_that_run_in_this_process_have_the_words_that_a_shell_gives_them()
 @pytest.mark.parametrize("line", ["symflops list | head", "symflops list > file", "symflops explain $NAME", "cd x && symflops list", "symflops render *.yaml", "ls"])
 def test_lines_that_need_a_shell_do_not(line):
     assert words_of(line) is None
+
+
+def test_every_file_of_tests_is_collected(pytestconfig):
+    """Folders that pytest leaves out by their names, such as ``build``, hold tests that never run."""
+    left = pytestconfig.getini("norecursedirs")
+    folders = {path.parent.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py")}
+    assert not [folder for folder in folders for part in folder.parts if any(fnmatch(part, pattern) for pattern in left)]

@@ -15,7 +15,7 @@ from symflops.evaluate import boundaries
 from symflops.evaluate.lengths import LengthError, of_cu_seqlens, of_mask, of_nested, of_position_ids, of_rows, same
 from symflops.library import lookup
 from symflops.training.meter.accumulate import Accumulator
-from symflops.training.meter.packs import packed
+from symflops.training.meter.batches import packed
 
 PEER = json.loads((Path(__file__).resolve().parents[1] / "data" / "peers" / "megatron_bridge_accumulate.json").read_text())
 

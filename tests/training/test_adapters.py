@@ -14,7 +14,7 @@ from symflops.evaluate.lengths import LengthError
 from symflops.library import lookup
 from symflops.support.errors import SymflopsError
 from symflops.training.frameworks import lightning, megatron, parallel, torchtitan, trl, verl, verl_omni
-from symflops.training.frameworks.given_sums import by_sums, flops_of_sums, images_by_sums
+from symflops.training.frameworks.megatron import by_sums, images_by_sums
 from symflops.training.meter.mfu import MFUMeter
 
 CONFIG = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
@@ -210,11 +210,11 @@ def test_megatron_bridge():
         count(batch_size=3, seqlen_sum=10)
     windowed = {"architectures": ["MistralForCausalLM"]}
     with pytest.raises(ValueError, match="needs the sum"):
-        flops_of_sums(estimator(windowed), {"n": 1, "x": 10, "xx": 100})
+        by_sums(estimator(windowed)).flops({"n": 1, "x": 10, "xx": 100})
     with pytest.raises(ValueError, match="needs the sum 'y'"):
-        flops_of_sums(estimator(WAN), {"n": 1, "x": 10, "xx": 100})
+        by_sums(estimator(WAN)).flops({"n": 1, "x": 10, "xx": 100})
     with pytest.raises(ValueError, match="needs the sum|give the lengths"):
-        flops_of_sums(estimator({"_class_name": "UNet2DConditionModel"}), dict.fromkeys(("n", "x", "xx", "y", "yy", "xy"), 1))
+        by_sums(estimator({"_class_name": "UNet2DConditionModel"})).flops(dict.fromkeys(("n", "x", "xx", "y", "yy", "xy"), 1))
 
 
 def test_sums_of_padded_and_of_real_lengths():

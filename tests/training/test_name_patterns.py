@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from symflops.training.introspect.name_patterns import selectors, spelled
+from symflops.training.introspect.regime import patterns_of, selectors
 
 NAMES = [f"a.{i}.{part}" for i in range(6) for part in ("q", "k", "b.0.q", "b.1.q")] + ["head", "a.q"]
 
@@ -30,7 +30,7 @@ def test_patterns_choose_exactly(seed, loops):
     rng = random.Random(seed)
     share = rng.choice((0.1, 0.5, 0.9))
     chosen = {name for name in NAMES if rng.random() < share} if seed % 3 else {name for name in NAMES if name.endswith(rng.choice("qk"))}
-    patterns = spelled(chosen, NAMES, loops)
+    patterns = patterns_of(chosen, NAMES, loops)
     assert {name for name in NAMES if any(meant(pattern, name) for pattern in patterns)} == chosen
 
 

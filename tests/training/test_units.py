@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from symflops.cli.main import main
-from symflops.training.frameworks.given_sums import flops_of_sums
 from symflops.training.frameworks.lightning import flops_of_batch
+from symflops.training.frameworks.megatron import by_sums
 from symflops.training.frameworks.torchtitan import nparams_and_flops
 from symflops.training.frameworks.verl import estimate_function
 from symflops.training.frameworks.verl_omni import DiffusionFlops
@@ -46,7 +46,7 @@ def test_frameworks_get_flops_of_a_convention_in_macs(macs):
     def figures(convention: str) -> list[Any]:
         estimator = load("llama").estimator(LLAMA, convention=convention)
         return [
-            flops_of_batch(estimator, {"input_ids": [[1, 2, 3]]}), flops_of_sums(estimator, {"n": 2, "x": 14, "xx": 106}),
+            flops_of_batch(estimator, {"input_ids": [[1, 2, 3]]}), by_sums(estimator).flops({"n": 2, "x": 14, "xx": 106}),
             nparams_and_flops(estimator, 7), estimate_function(convention=convention)(LLAMA, 14, [5, 9], 2.0),
             DiffusionFlops(WAN, convention=convention).estimate_flops([3, 8, 8], [7], 2.0, num_timesteps=1),
         ]  # fmt: skip

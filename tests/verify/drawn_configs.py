@@ -99,7 +99,7 @@ class Drawer:
     def defaults(self) -> Mapping[str, Any]:
         """The default config of the class."""
         if "defaults" not in self.__dict__.get("_known", {}):
-            from symflops.verify.defaults import class_defaults
+            from symflops.verify.classes import class_defaults
 
             self._known = {"defaults": class_defaults(self.model.spec.references[0], self.model.file.path.parent)}
         return self._known["defaults"]

@@ -22,7 +22,7 @@ from typing import Any
 from symflops.api import load
 from symflops.evaluate.classes import class_name
 from symflops.library.lookup import by_name, interpreted
-from symflops.library.records.inexact import known_inexact
+from symflops.library.records.verified import known_inexact
 from symflops.read.spec_files import find_spec
 from symflops.support.errors import SymflopsError
 from symflops.verify.cases import LiveCase, cases_of

@@ -22,7 +22,7 @@ from symflops.verify.census.fields import ConfigField, fields_of, further_fields
 from symflops.verify.census.observation import fitting
 from symflops.verify.census.summary import guard, is_of_other_length, open_to_words, parts_of, values_of_absent_fields
 from symflops.verify.census.survey import Row, Survey
-from symflops.verify.census.take import document_of, of_each_config, recorded as figures_of, taken, text_of
+from symflops.verify.census.take import census_by_class, document_of, of_each_config, recorded as figures_of, text_of
 from symflops.verify.census.variations import UNHEARD, Words, alike, partnered, unlisted, variations, words_in
 from symflops.verify.live import reference_of
 from tests.sampling import NIGHTLY, sampled
@@ -72,7 +72,7 @@ def toy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def census(toy):
-    return taken(toy, 18)
+    return census_by_class(toy, 18)
 
 
 def test_every_field_is_described_free_or_guarded(toy, census):
@@ -151,7 +151,7 @@ def test_lengths_that_tell_exact_lists_from_wrong_ones_are_a_rule(tmp_path):
     spec.write_text(LEVELS_SPEC)
     (tmp_path / "levels.cases.yaml").write_text("- config: {widths: [4, 6], depths: [1, 2]}\n  batch: {text: [3]}\n- config: {widths: [4], depths: [3], count: 1, kernel: [2]}\n  batch: {text: [3]}\n")
     model = load(spec)
-    found = document_of(model, taken(model, 18))
+    found = document_of(model, census_by_class(model, 18))
     guarded = found["classes"]["levels:Levels"]["guarded"]
     assert guarded["depths"]["related"] == [["long", "widths", 2]]
     assert guarded["widths"]["related"] == [["long", "depths", 2]]
@@ -389,7 +389,7 @@ def test_small_and_odd_numbers_are_always_tried(tmp_path):
     spec.write_text(EDGES_SPEC)
     (tmp_path / "edges.cases.yaml").write_text("- config: {width: 12, out: 8, heads: 4, layers: 4}\n  batch: {text: [3]}\n")
     model = load(spec)
-    found = taken(model, 18)
+    found = census_by_class(model, 18)
     tried = {path: {row.changes[path] for row in found["edges:Edges"].rows if row.path == path} for path in ("width", "out", "layers", "heads", "extra")}
     small = {path: {0, 1, 2, 3} - {value for value in values if type(value) is int} for path, values in tried.items()}
     assert not any(small.values()), small
@@ -443,7 +443,7 @@ def test_what_a_census_found_does_not_hide_it_when_it_is_taken_again(tmp_path):
     texts = []
     for _ in range(2):
         model = load(spec)
-        texts.append(text_of(document_of(model, taken(model, 18))))
+        texts.append(text_of(document_of(model, census_by_class(model, 18))))
         census_path(spec).write_text(texts[-1])
     assert texts[0] == texts[1] and '"out": {"values": [null], "least": 1}' in texts[0]
     assert any("'out' would be below 1" in row.text for row in load(spec).program().requirements)
@@ -454,7 +454,7 @@ def test_of_what_a_spec_refuses_it_is_told_whether_the_class_runs(tmp_path):
     (tmp_path / "toy.yaml").write_text(SPEC.replace("streams:", "requires: {even: D % 2 == 0}\nstreams:"))
     (tmp_path / "toy.cases.yaml").write_text(CASES)
     model = load(tmp_path / "toy.yaml")
-    found = taken(model, 18)
+    found = census_by_class(model, 18)
     refused = [row for row in found["toy:Toy"].rows if row.verdict == "refused"]
     assert refused and all(row.changes["width"] % 2 and row.passes is not None for row in refused)
     saved = figures_of(model, found, 18)["classes"]["toy:Toy"]["rows"]
@@ -466,7 +466,7 @@ def test_no_census_is_taken_of_a_class_that_no_case_shows(tmp_path):
     (tmp_path / "toy.yaml").write_text(SPEC.replace("2*D if word == 'gated' else D", "D + 1"))
     (tmp_path / "toy.cases.yaml").write_text(CASES)
     with pytest.raises(SymflopsError, match="none of the 1 cases of toy:Toy is exact"):
-        taken(load(tmp_path / "toy.yaml"), 18)
+        census_by_class(load(tmp_path / "toy.yaml"), 18)
 
 
 def test_words_are_open_only_where_each_base_accepts_an_unheard_one():

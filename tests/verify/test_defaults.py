@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from symflops.read.spec_files import shipped, specs_in
-from symflops.verify.defaults import default_differences
+from symflops.verify.classes import default_differences
 from tests.sampling import sampled
 from tests.shipped import load
 

@@ -15,8 +15,7 @@ from symflops.cli.main import main
 from symflops.ir.convention import Convention
 from symflops.ir.regime import Regime
 from symflops.read.field_tables import CONVENTION, RULE
-from symflops.verify.causes import FIELDS, PAIRS as PAIRS_IN_WORDS, PLAIN
-from symflops.verify.differences import Comparison, Difference
+from symflops.verify.differences import FIELDS, PAIRS as PAIRS_IN_WORDS, PLAIN, Comparison, Difference
 from tests.sampling import NIGHTLY, sampled
 from tests.shipped import load
 

@@ -17,19 +17,12 @@ from symflops.verify.cases import LiveCase, cases_of
 from symflops.verify.census.lengths import LengthCensus, batches_of, lengths_of_interest, resized
 from symflops.verify.census.take import quiet
 from tests.sampling import sampled
+from tests.verify.arguments import further
 
-BY_ARGUMENTS = {
-    "chroma": ("prompt",), "cosmos": ("latent", "time"), "flux_controlnet": ("prompt",), "hunyuan_video15": ("latent",),
-    "llava": ("text", "images"), "llava_next": ("text", "images"), "ltx2_video": ("latent", "audio", "time", "audio_time"), "ltx_video": ("latent", "time"),
-    "omnigen": ("latent", "prompt", "images"), "qwen2_5_vl": ("text", "images"), "qwen2_vl": ("text", "images"), "qwen3_vl": ("text", "images"),
-    "qwen_image": ("latent",), "skyreels_v2": ("time",), "z_image": ("latent", "prompt"),
-}  # fmt: skip
-"""Streams whose lengths further arguments of the cases repeat in a product, in token ids or as a flag, by spec."""
-BY_TOKENS = ("SequenceClassification",)
-"""Classes of encoders and decoders that look for the end of each text, which ids of equal tokens do not have."""
 BY_ACCIDENT = {
     "allegro": "odd sides of two items are reshaped into other items", "controlnet": "one row is repeated",
-    "dit": "patches are reshaped into other images", "ltx2_video": "an empty stream of audio runs", "mochi": "as allegro",
+    "dit": "patches are reshaped into other images", "ltx_video": "an empty latent runs, and one token is repeated for each timestep",
+    "ltx2_video": "as ltx_video, and an empty stream of audio runs", "mochi": "as allegro",
     "siglip_vision": "the embedding of one patch is repeated for each place",
 }  # fmt: skip
 """Specs that refuse batches on which the class runs and computes something else, with what that is."""
@@ -41,21 +34,24 @@ CASES = [(name, place) for name in NAMES for place in range(len(cases_of(find_sp
 
 
 def disagreements(model: Model, case: LiveCase) -> list[str]:
-    """What class and spec disagree about, but for streams and batches that are excused."""
+    """What class and spec disagree about, but for batches that are excused."""
     name = str(model.file.name)
-    fixed = [stream for stream in case.batch if stream in BY_ARGUMENTS.get(name, ())]
-    fixed += list(case.batch) if case.arguments and case.reference.endswith(BY_TOKENS) else []
     with quiet():
-        rows = list(LengthCensus(model, case).rows())
+        rows = list(LengthCensus(model, case, further(name, case)).rows())
     assert rows[0].agrees and not rows[0].failed, rows[0]
-    found = [row for row in rows if not row.agrees and all(row.batch[stream] == case.batch[stream] for stream in fixed)]
-    found = [row for row in found if row.failed or name not in BY_ACCIDENT]
+    found = [row for row in rows if not row.agrees and (row.failed or name not in BY_ACCIDENT)]
     return [f"{row.batch}: {row}" for row in found if ONE_VALUE not in row.failed]
 
 
 @pytest.mark.parametrize(("name", "place"), sampled(CASES, 45, 24))
 def test_a_spec_refuses_what_its_class_does(name: str, place: int) -> None:
     assert not disagreements(load(name), cases_of(find_spec(name))[place])
+
+
+def test_a_batch_without_arguments_is_left_out() -> None:
+    case = cases_of(find_spec("gpt2"))[0]
+    rows = list(LengthCensus(load("gpt2"), case, lambda batch: {} if batch["text"][0] % 2 else None).rows())
+    assert {row.batch["text"][0] for row in rows} >= {1, 3, 63, 65} and all(row.batch["text"][0] % 2 for row in rows)
 
 
 def changed(tmp_path: Path, name: str, old: str, new: str) -> Model:
@@ -96,6 +92,10 @@ def test_what_is_tried() -> None:
         {"text": [9, 9], "images": [[4, 6]], "sample": 1}, {"text": [5, 5], "images": [[4, 6]], "sample": 1},
         {"text": [9, 9], "images": [[5, 6]], "sample": 1}, {"text": [9, 9], "images": [[4, 5]], "sample": 1},
         {"text": [9, 9], "images": [[5, 5]], "sample": 1},
+    ]  # fmt: skip
+    both = [batch for batch in batches_of({"text": [4], "images": [[4, 6]], "time": [4]}, [5]) if batch["text"] == [5]]
+    assert both == [
+        {"text": [5], "images": [[4, 6]], "time": [4]}, {"text": [5], "images": [[5, 6]], "time": [4]}, {"text": [5], "images": [[4, 6]], "time": [5]},
     ]  # fmt: skip
     arguments: dict[str, Any] = {"mask": {"shape": [2, 9, 9]}, "ids": {"value": [[1, 2, 3]]}, "n": 9}
     assert resized(arguments, {9: 5, 3: 5}) == {"mask": {"shape": [2, 5, 9]}, "ids": {"value": [[1, 1, 1, 2, 3]]}, "n": 5}

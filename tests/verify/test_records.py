@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from symflops.library.catalog import by_name
-from symflops.library.records.inexact import known_inexact
+from symflops.library.records.verified import known_inexact
 from symflops.read.spec_files import shipped, specs_in
 from symflops.verify.records import (
     arguments_of,

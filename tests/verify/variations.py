@@ -21,7 +21,7 @@ from typing import Any
 from symflops.evaluate.classes import class_name
 from symflops.evaluate.parameters import instances_of
 from symflops.library.lookup import by_name, interpreted
-from symflops.library.records.inexact import known_inexact
+from symflops.library.records.verified import known_inexact
 from symflops.support.errors import SymflopsError
 from symflops.verify.census.take import shapes_digest
 from symflops.verify.classes import in_evaluation

@@ -18,11 +18,11 @@ from symflops.api import Model, convention_of, regime_of
 from symflops.build.build import build_through
 from symflops.build.roles import first_line, rules
 from symflops.cli.actions.structures import findings_of
-from symflops.count.role_effects import Effect, effects
+from symflops.count.count import Effect, effects
 from symflops.ir.convention import ROLES, Convention, role_of, role_of_kind
 from symflops.ir.graph import Graph
 from symflops.ir.nodes import Operator
-from symflops.library.records.inexact import known_inexact
+from symflops.library.records.verified import known_inexact
 from symflops.read.read import read_through
 from symflops.read.spec_files import SpecFile, pages
 from symflops.read.unused import unused

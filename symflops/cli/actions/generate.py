@@ -22,8 +22,7 @@ from symflops.cli.actions.stored_rules import ALL, ENDING, Chosen, compared, fig
 from symflops.emit.emit import CODE, ENDINGS
 from symflops.emit.markdown.document import Family, render_summary
 from symflops.emit.python.module import fixed_sizes, render
-from symflops.library.records.inexact import FILE as INEXACT
-from symflops.library.records.verified import FILE as VERIFIED, all_verifications, catalogued, verifications
+from symflops.library.records.verified import INEXACT, VERIFIED, all_verifications, catalogued, verifications
 from symflops.read.spec_files import PACKAGE, SpecFile
 from symflops.support.digests import digest
 from symflops.support.files import write

@@ -22,8 +22,7 @@ from symflops.evaluate.moments import per_token
 from symflops.evaluate.typical_values import default_sizes
 from symflops.evaluate.worked_figures import ConventionFigures, Worked
 from symflops.ir.program import Program
-from symflops.library.records.published import CHECKPOINTS, FILE as PUBLISHED, checkpoints, published
-from symflops.library.records.verified import verifications
+from symflops.library.records.verified import CHECKPOINTS, PUBLISHED, checkpoints, published, verifications
 from symflops.read.spec_files import SpecFile, pages
 from symflops.support.digests import digest, package_digest
 from symflops.support.reading import read_bytes

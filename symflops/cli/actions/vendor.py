@@ -23,9 +23,8 @@ from symflops.evaluate.specialise import specialise
 from symflops.evaluate.stored import stored_of
 from symflops.formula.formula import Formula
 from symflops.formula.table import ConfigError
-from symflops.ir.closed_forms import needed
 from symflops.ir.index_sets import ONCE
-from symflops.ir.program import Field, Program
+from symflops.ir.program import Field, Program, needed
 from symflops.support.errors import SymflopsError, did_you_mean
 from symflops.support.files import holds, write
 from symflops.support.reading import read_text

@@ -14,16 +14,8 @@ from symflops.draft.sample.family import Family, Sample
 from symflops.draft.trace.steps import steps_in
 from symflops.draft.vary.slots import Slot, is_whole
 from symflops.draft.vary.variables import Variable
+from symflops.verify.symbolic.letters import LETTERS
 
-LETTERS = (
-    ("head_dim", "d"), ("d_kv", "d"), ("vocab", "V"), ("key_value_heads", "G"), ("kv_heads", "G"), ("heads", "H"),
-    ("n_head", "H"), ("layers", "L"), ("depth", "L"), ("n_layer", "L"), ("blocks", "L"), ("moe_intermediate", "M"),
-    ("intermediate", "F"), ("ffn", "F"), ("d_ff", "F"), ("experts_per_tok", "k"), ("top_k", "k"), ("experts", "E"),
-    ("hidden_size", "D"), ("d_model", "D"), ("n_embd", "D"), ("embed_dim", "D"), ("dim", "D"), ("in_channels", "c"),
-    ("out_channels", "o"), ("channels", "c"), ("patch", "p"), ("image_size", "R"), ("max_position", "X"), ("positions", "X"),
-    ("rank", "r"), ("kernel", "K"), ("stride", "s"), ("width", "D"), ("words", "V"), ("state", "N"),
-    ("groups", "g"), ("text", "J"),
-)  # fmt: skip
 LENGTHS = ("x", "y", "z", "u", "v", "t")
 SMALLEST_CONSTANT = 4
 RESERVED = {

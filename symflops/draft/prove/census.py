@@ -13,7 +13,7 @@ from symflops.evaluate.classes import admitted, kind_of, related, texts_in, valu
 from symflops.ir.spec import Spec
 from symflops.library.records.census import SCHEMA, spec_digest
 from symflops.verify.census.fields import value_at
-from symflops.verify.census.summary import beside, guard, made_from, open_to_words, values_of, values_of_absent_fields
+from symflops.verify.census.summary import guard, made_from, open_to_words, relation_guard, values_of, values_of_absent_fields
 from symflops.verify.census.survey import EXACT, NONE, REFUSED, WRONG, Row, plain_lists
 from symflops.verify.census.take import text_of
 
@@ -94,7 +94,7 @@ def relation(path: str, every: Sequence[Row], kind: Any) -> Entry:
             continue
         tells = [related(value_at(row.config, path), known, row.config) for row in (*likewise, *wrong)]
         if tells == [True] * len(likewise) + [False] * len(wrong):
-            return attempt(partial(beside, kind, path, word, other)) or known
+            return attempt(partial(relation_guard, kind, path, word, other)) or known
     return {}
 
 

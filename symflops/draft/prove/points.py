@@ -12,12 +12,13 @@ from symflops.draft.limits import MOST_SECONDS, TooLongError, attempt, within
 from symflops.draft.prove.prove import DEFAULTS, FULL, GIVEN, PUBLISHED, Parameters, Proof, Prover, first_line, measured
 from symflops.draft.sample.family import starred
 from symflops.draft.study import Study
-from symflops.draft.trace.subject import Subject, class_of, completed, full_config
+from symflops.draft.trace.subject import Subject, completed, full_config
 from symflops.draft.vary.sequences import number_at, tokens_in
 from symflops.draft.vary.slots import Slot, applied, is_whole
 from symflops.draft.vary.variables import State, Variable
 from symflops.draft.write.draft_document import Document
 from symflops.support.findings import SymflopsError
+from symflops.verify.classes import referenced
 
 AFFORDABLE = 60.0  # seconds for a run at the class's own defaults
 
@@ -106,7 +107,7 @@ def default_subject(study: Study) -> tuple[Subject, State, dict[str, Any]] | Non
         return None
     state = state_of(study.moves.variables, config)
     inputs = applied(study.subject.config, study.subject.inputs, state)[1]
-    return bare.having({}, inputs), state, completed(class_of(bare.reference), config)
+    return bare.having({}, inputs), state, completed(referenced(bare.reference), config)
 
 
 def default_proof(

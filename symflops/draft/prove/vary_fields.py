@@ -20,7 +20,7 @@ from symflops.draft.prove.prove import FULL, Parameters, Proof, Prover, first_li
 from symflops.draft.sample.family import starred
 from symflops.draft.sample.runner import SLOWER
 from symflops.draft.study import Study
-from symflops.draft.trace.subject import Subject, class_of, completed, full_config
+from symflops.draft.trace.subject import Subject, completed, full_config
 from symflops.draft.trace.tape import taped
 from symflops.draft.vary.slots import Slot, is_whole
 from symflops.draft.vary.variables import State, moved
@@ -29,6 +29,7 @@ from symflops.support.findings import SymflopsError
 from symflops.verify.census.fields import ConfigField, fields_of, settable, undeclared, value_at
 from symflops.verify.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, plain_lists, widths
 from symflops.verify.census.variations import Changes, Words, alike, partnered, unlisted, variations
+from symflops.verify.classes import referenced
 
 MOST_SECONDS = 20.0  # for one variation
 MOST_ON_CPU = 3_000_000  # parameters
@@ -96,7 +97,7 @@ class FieldSurvey:
     def __post_init__(self) -> None:
         subject, runner = self.study.subject, self.study.runner
         self.seconds = min(MOST_SECONDS, max(runner.seconds, SLOWER * runner.longest))
-        self.kind, self.device = class_of(subject.reference), subject.device
+        self.kind, self.device = referenced(subject.reference), subject.device
         self.base = self.trial({})
         self.real = self.real_of(subject)
         self.device = self.faster(self.real)

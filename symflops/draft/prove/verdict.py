@@ -14,9 +14,10 @@ from symflops.draft.prove.prove import Proof, Prover, first_line, model_of
 from symflops.draft.prove.values import value_proofs
 from symflops.draft.prove.vary_fields import FieldSurvey
 from symflops.draft.study import Draft, Study
-from symflops.draft.trace.subject import Subject, class_of, full_config
+from symflops.draft.trace.subject import Subject, full_config
 from symflops.draft.write.draft_document import Document
 from symflops.support.findings import SymflopsError
+from symflops.verify.classes import referenced
 
 DRAWING, VARYING = 0.2, 0.6  # minimum shares of a config's time limit
 
@@ -75,7 +76,7 @@ def judge(
                 admit(found.fields, full_config(one.build(), one.config))
     at_defaults(found, prover, document, studies[0])
     found.holds_for = list(holds_for(found.fields))
-    kind = class_of(found.subject.reference)
+    kind = referenced(found.subject.reference)
     found.census = document_of(found.fields, prover.model.spec, reference_of(found.subject), kind)
     found.reasons += dict.fromkeys(reason for survey in surveys for reason in reasons(found, survey))
 

@@ -13,11 +13,12 @@ from symflops.draft.limits import attempt
 from symflops.draft.sample.family import Sample
 from symflops.draft.trace.lowering import steps_of
 from symflops.draft.trace.nodes import Tape
-from symflops.draft.trace.subject import Subject, class_of, full_config
+from symflops.draft.trace.subject import Subject, full_config
 from symflops.draft.trace.tape import taped
 from symflops.draft.vary.explore import Explorer
 from symflops.draft.vary.slots import Slot, applied, is_whole, slots_of
 from symflops.draft.vary.variables import Moves, State, Variable, moved
+from symflops.verify.classes import referenced
 
 SLOWER = 8.0  # times the first run: a slower state counts as rejected
 RUNS_PER_COLLECTION = 20
@@ -149,7 +150,7 @@ def explored(runner: Runner) -> Moves:
 
 def renamed_fields(subject: Subject) -> set[str]:
     """Both names of each given config field that has an alias in the config class."""
-    renamed = getattr(getattr(class_of(subject.reference), "config_class", None), "attribute_map", {})
+    renamed = getattr(getattr(referenced(subject.reference), "config_class", None), "attribute_map", {})
     return {name for pair in renamed.items() for name in pair if set(pair) & set(subject.config)}
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import copy
-import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from symflops.support.findings import SymflopsError
-from symflops.verify.classes import built, checked, complete, config_class_of, member_of, module_of_file
-from symflops.verify.defaults import signature_of
+from symflops.verify.classes import built, complete, referenced, signature_of
 from symflops.verify.live import OPTIONS
 from symflops.verify.tensors import described, needed
 
@@ -50,7 +47,7 @@ class Subject:
         """Build the module, in evaluation mode."""
         torch = needed("torch")
         torch.manual_seed(0)
-        kind = class_of(self.reference)
+        kind = referenced(self.reference)
         given = {**copy.deepcopy(dict(self.config)), **OPTIONS.get(self.package.partition(".")[0], {}), **self.options}
         with torch.device(self.device):
             return built(kind, given).eval()
@@ -115,29 +112,3 @@ def returned(output: Any) -> Iterator[Any]:
     elif is_dataclass(output) and not isinstance(output, type):
         for one in fields(output):
             yield from returned(getattr(output, one.name, None))
-
-
-def class_of(reference: str) -> Any:
-    """Import the class of ``package.module:Class`` or ``path/to/file.py:Class``.
-
-    Raises:
-        SymflopsError: There is no such module or class.
-    """
-    place, colon, name = reference.rpartition(":")
-    if not colon or not place or not name:
-        raise SymflopsError(f"'{reference}' names no class: write package.module:Class, or file.py:Class")
-    return checked(member_of(module_of(place), name, f"'{place}'", "look at its names"), reference)
-
-
-def module_of(place: str) -> Any:
-    """Import a Python module by its name or its file."""
-    if place.endswith(".py"):
-        if not Path(place).is_file():
-            raise SymflopsError(f"there is no file {place}")
-        return module_of_file(Path(place).resolve())
-    try:
-        return importlib.import_module(place)
-    except ImportError as error:
-        if error.name == place.partition(".")[0]:
-            raise SymflopsError(f"there is no module '{place}': is it installed, and on the path?") from None
-        raise SymflopsError(f"'{place}' cannot be imported: {error}") from error

@@ -15,8 +15,7 @@ from typing import Generic, TypeVar
 from symflops.emit.code.infix import CodePrinter, Language
 from symflops.formula.formula import Bracket, Formula, Num, Power, Sym, TallyOf, Text, brackets, parts, symbols, tallies, walk
 from symflops.formula.terms import is_negative
-from symflops.ir.closed_forms import needed
-from symflops.ir.program import Program
+from symflops.ir.program import Program, needed
 
 T = TypeVar("T")
 LEAST = 8

@@ -32,8 +32,7 @@ from symflops.emit.page.writing import NONE, by_group, default, letter, math, na
 from symflops.formula.formula import Formula, Sym, symbols as symbols_in
 from symflops.formula.terms import plus, times
 from symflops.ir.batch import StreamInfo
-from symflops.ir.closed_forms import needed
-from symflops.ir.program import Definition, Field, Program, Tensor
+from symflops.ir.program import Definition, Field, Program, Tensor, needed
 
 PIECES = ("forms", "where", "symbols", "modules")
 

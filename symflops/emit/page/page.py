@@ -35,8 +35,7 @@ from symflops.evaluate.worked_figures import Worked
 from symflops.formula.formula import ZERO, Formula, Prod, evaluate, number, symbols
 from symflops.formula.terms import Rewriting, Terms, plus, times
 from symflops.ir.batch import Layout, StreamInfo
-from symflops.ir.closed_forms import in_moments
-from symflops.ir.program import Case, GradientLine, Line, Program, RegimeLines, Tensor
+from symflops.ir.program import Case, GradientLine, Line, Program, RegimeLines, Tensor, in_moments
 from symflops.ir.verification import Verification
 
 ASSUMED = "assumed"

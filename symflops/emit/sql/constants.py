@@ -30,7 +30,7 @@ class Settling:
             SymflopsError: a length is the operand of a function of lists.
         """
         if self.formulas.letters(position).isdisjoint(self.lengths):
-            return Num(Fraction(self.formulas.settled(position, self.sizes)))
+            return Num(Fraction(self.formulas.checked(position, self.sizes)))
         node = self.formulas.nodes[position]
         if type(node) is str:
             return self.lengths[node]

@@ -16,8 +16,7 @@ from symflops.emit.vendor.targets import Target
 from symflops.evaluate import latents
 from symflops.evaluate.latent_inputs import Switched, latent_inputs
 from symflops.formula.formula import Formula, Num
-from symflops.ir.closed_forms import needed
-from symflops.ir.program import Field, Program
+from symflops.ir.program import Field, Program, needed
 
 PRINT = ModulePrinter()
 READ = '''def _field(config, names, default, *null):

@@ -23,7 +23,7 @@ from symflops.support.reading import parse_json, read_bytes, read_text
 SCHEMA, MISSING = 1, "has no census"
 WORD = re.compile(r"[A-Za-z_]\w*")
 PROSE = ("title", "doc", "latex", "role", "pipelines", "variants", "model_type", "reference", "name", "baseline", "expected")
-SHOWN = ("described", "free", "guarded", "words", "unrun", "left_out")
+STORED = ("described", "free", "guarded", "words", "unrun", "left_out")
 """The fields of a class's census that a stored program contains."""
 
 
@@ -42,11 +42,11 @@ def census_of(file: SpecFile) -> Mapping[str, Any]:
     return _parsed(path, read_text(path))["classes"] if path.is_file() else {}
 
 
-def carried(file: SpecFile) -> dict[str, Any] | None:
-    """Return class name -> fields ``SHOWN`` of its census, which stored programs contain; None if empty."""
+def stored_fields(file: SpecFile) -> dict[str, Any] | None:
+    """Map each class of a spec to the fields ``STORED`` of its census, for a stored program; None without a census."""
     census = census_of(file)
     return {
-        class_name(reference): {name: entry[name] for name in SHOWN if entry.get(name)} for reference, entry in census.items()
+        class_name(reference): {name: entry[name] for name in STORED if entry.get(name)} for reference, entry in census.items()
     } or None
 
 

@@ -1,4 +1,4 @@
-"""Resolves names that people type for devices: ``h100``, ``H100 SXM``, ``nvidia a100-sxm4-80gb``.
+"""Resolves what people type for a device or its peak rate: ``h100``, ``nvidia a100-sxm4-80gb``, or a number of TFLOP/s.
 
 The name that a driver reports is looked up as a whole (:mod:`symflops.training.devices.peaks`). A typed name may omit vendor,
 case and hyphens, or be part of a name that only one device has.
@@ -7,18 +7,19 @@ case and hyphens, or be part of a name that only one device has.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 
-from symflops.support.errors import did_you_mean
+from symflops.support.errors import SymflopsError, did_you_mean
 from symflops.training.devices.peaks import Peak, Row, peak, table
 
 VENDORS = frozenset(("nvidia", "amd", "instinct", "tesla", "geforce", "intel", "google", "huawei", "habana", "aws"))
 
 
 def peak_called(word: str, dtype: str) -> tuple[Peak, str]:
-    """Return (peak, note) for a device name; the note names other devices that match, or is empty.
+    """Look up the device called ``word``: (its peak for ``dtype``, note on other matches, or empty).
 
-    The peak has no rate, but a reason, if ``word`` matches several devices or none.
+    If ``word`` matches several devices or none, the peak has no rate, but a reason.
 
     Raises:
         ValueError: as :func:`symflops.training.devices.peaks.peak`.
@@ -35,7 +36,7 @@ def peak_called(word: str, dtype: str) -> tuple[Peak, str]:
 
 
 def called(word: str) -> tuple[str, tuple[str, ...]]:
-    """Return (name of the device that ``word`` denotes, other devices whose names contain its words).
+    """Find the device called ``word``: (its name in the table, other names that contain the words).
 
     Raises:
         ValueError: ``word`` is ambiguous or unknown; the message lists candidates.
@@ -63,3 +64,28 @@ def words(text: str) -> tuple[str, ...]:
 def words_of(row: Row) -> set[str]:
     """The lower-case words in the name and aliases of a row's device, without vendors."""
     return {word for name in (row.name, *row.aliases) for word in words(name)}
+
+
+FLOPS_FROM = 1e6  # numbers from here on are FLOP/s, smaller ones TFLOP/s
+
+
+def rate_of(text: str, dtype: str) -> tuple[float, str]:
+    """Parse the rate of one device: (FLOP/s, text on the source of the rate).
+
+    ``text`` is a number or the name of a device. Numbers below 1e6 are TFLOP/s, others FLOP/s.
+
+    Raises:
+        SymflopsError: the number is not positive, or the device's rate is unknown.
+    """
+    number = None
+    with suppress(ValueError):
+        number = float(text)
+    try:
+        given = None if number is None else number / 1e12 if number >= FLOPS_FROM else number
+        found, note = peak_called(text, dtype) if given is None else (peak("", peak_tflops=given), "")
+    except ValueError as error:
+        raise SymflopsError(str(error)) from None
+    if found.flops_per_second is None:
+        raise SymflopsError(f"the peak is unknown: {found.why}")
+    source = f"{found}; {note}" if note else str(found)
+    return found.flops_per_second, source if number is None else "given"

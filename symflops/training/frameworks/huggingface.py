@@ -16,9 +16,8 @@ from typing import Any, Unpack
 
 from symflops.evaluate.lengths import entry_of
 from symflops.evaluate.units import in_flops
-from symflops.training.meter.batches import streams_of
+from symflops.training.meter.batches import TOKENS, streams_of
 from symflops.training.meter.mfu import MFUMeter
-from symflops.training.meter.packs import TOKENS
 from symflops.training.meter.types import ModelOptions
 
 STATE = "symflops"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symflops.training.meter.packs import packed
+from symflops.training.meter.batches import packed
 
 __all__ = ["aligned", "counts", "packed", "padded"]
 

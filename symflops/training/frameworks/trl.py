@@ -42,18 +42,14 @@ def counted(meter: MFUMeter, compute_loss: Callable[..., Any]) -> Callable[..., 
     def computed(model: Any, inputs: Mapping[str, Any], *arguments: Any, **named: Any) -> Any:
         if getattr(model, "training", True):
             try:
-                streams: dict[str, Any] = {name: lengths_of(inputs) for name in _texts(meter)}
+                phase = next(iter(meter.phases.values()), None)
+                streams: dict[str, Any] = {} if phase is None else {next(iter(phase.estimator.streams)): lengths_of(inputs)}
                 meter.add(**streams)
             except Exception as error:
                 meter.unreadable(f"{type(error).__name__}: {error}")
         return compute_loss(model, inputs, *arguments, **named)
 
     return computed
-
-
-def _texts(meter: MFUMeter) -> list[str]:
-    """The name of the policy's text stream, in a list; empty if the meter has no estimator."""
-    return [next(iter(phase.estimator.streams)) for phase in list(meter.phases.values())[:1]]
 
 
 def lengths_of(inputs: Mapping[str, Any]) -> Lengths:

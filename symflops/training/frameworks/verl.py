@@ -2,7 +2,10 @@
 
 verl calls ``f(config, tokens_sum, batch_seqlens, delta_time, **kargs)`` with the lengths of all data-parallel ranks and expects
 achieved TFLOP/s, which it divides by its own peak and the world size. For a phase without a backward pass it also divides by 3,
-so register a function of regime ``full``; LoRA is detected from the worker's model config.
+so register a function of regime ``full``.
+
+verl passes only the transformers config to its functions. The worker that builds the counter has ``lora_rank`` and
+``target_modules``, so the counter records the worker's model config when it is built, and LoRA is detected from that.
 
 Each process has its own table, and verl reads it in its Ray workers: :mod:`symflops.training.frameworks.verl_plugin`
 registers there.
@@ -12,17 +15,22 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import wraps
 from math import isqrt
 from typing import Any, Unpack
 
 from symflops.evaluate.units import in_flops
 from symflops.library import lookup
 from symflops.support.errors import SymflopsError
-from symflops.training.frameworks import verl_lora
+from symflops.training.frameworks.verl_omni import lora_regime
 from symflops.training.introspect.background import is_first
+from symflops.training.introspect.proof import built, reference_of
+from symflops.training.introspect.regime import read
+from symflops.training.introspect.tree import tree_of
 from symflops.training.meter.mfu import MFUMeter
 from symflops.training.meter.phases import estimators_of_config
 from symflops.training.meter.types import ConfigOptions
@@ -30,7 +38,10 @@ from symflops.training.meter.types import ConfigOptions
 MODELS: dict[int, tuple[Any, Any]] = {}
 """id(transformers config) -> (that config, model config of the verl worker that counts it)."""
 PHASES = {"actor": "full", "actor_infer": "forward", "ref": "forward"}
-VALUE_HEAD = "ForTokenClassification"
+VALUE_HEAD, VALUE = "ForTokenClassification", "value_model"
+ALL = "all-linear"
+DEPTH = 8
+UNREAD = ("exclude_modules", "target_parameters", "lora_adapter_path")
 Function = Callable[..., float]
 
 # a frame of 576 patches in several shapes
@@ -61,8 +72,8 @@ def estimate_function(
         if id(config) not in known:
             try:
                 model = MODELS.get(id(config), (None, None))[1]
-                own = verl_lora.regime_of(config, model) if regime == "full" and model is not None else regime
-                critic = getattr(model, "model_type", None) == verl_lora.VALUE
+                own = regime_of(config, model) if regime == "full" and model is not None else regime
+                critic = getattr(model, "model_type", None) == VALUE
                 found: Any = estimator_of(value_model(config) if critic else config, own, convention)
                 if tell is not None and is_first():
                     tell(f"symflops counts the FLOPs of '{kind_of(config)}': regime {own}, convention {convention}")
@@ -82,7 +93,7 @@ def estimate_function(
             moments = one.moments(**batch)
             lora = one.trainable_parameters != one.parameters
             # verl reports a third of this for forward-only phases; with LoRA, total / 3 is not the forward pass
-            forward = lora and verl_lora.caller_s("forward_only") is True
+            forward = lora and local_of_caller("forward_only") is True
             flops = 3 * one.forward(moments) if forward else one.total(moments)
             return float(in_flops(one, flops)) / delta_time / 1e12
         except Exception as error:
@@ -192,7 +203,7 @@ def register(
     from verl.utils import flops_counter
 
     table = flops_counter.ESTIMATE_FUNC
-    verl_lora.watch(flops_counter.FlopsCounter, MODELS)
+    watch(flops_counter.FlopsCounter, MODELS)
     function: Function = estimate_function(regime, convention)
     for model_type in model_types or sorted({*table, *lookup.described("model_types")}):
         own = table.get(model_type, getattr(flops_counter, "_estimate_unknown_flops", None))
@@ -242,3 +253,93 @@ def meter(config: Any, *, devices: int, critic: Any = None, **options: Unpack[Co
     for reason in reasons if estimators else ():
         warnings.warn(f"symflops: {reason}", stacklevel=2)
     return MFUMeter(estimators or None, devices=devices, reason="; ".join(reasons), **named)
+
+
+def local_of_caller(name: str) -> Any:
+    """The value of the local variable ``name`` in the nearest of ``DEPTH`` callers that has one; else None."""
+    frame: Any = sys._getframe(1)
+    for _ in range(DEPTH):
+        if frame is not None and name in frame.f_locals:
+            return frame.f_locals[name]
+        frame = getattr(frame, "f_back", None)
+    return None
+
+
+def watch(counter: type, models: dict[int, tuple[Any, Any]]) -> None:
+    """Patch verl's ``FlopsCounter`` so that it records the model config of the worker that builds one.
+
+    The record is in ``models``: id(transformers config) -> (that config, the worker's model config).
+    """
+    own = counter.__init__  # type: ignore[misc]
+    if getattr(own, "symflops", None) is not None:
+        return
+
+    @wraps(own)
+    def made(self: Any, config: Any) -> None:
+        own(self, config)
+        model = getattr(sys._getframe(1).f_locals.get("self"), "model_config", None)
+        if getattr(model, "hf_config", None) is config:
+            models[id(config)] = (config, model)
+
+    made.symflops = models  # type: ignore[attr-defined]
+    counter.__init__ = made  # type: ignore[misc]
+
+
+def regime_of(config: Any, model: Any) -> str:
+    """The regime that a worker's model config asks for: ``full`` or LoRA.
+
+    Raises:
+        SymflopsError: the config alone does not determine the adapter.
+    """
+    rank = int(getattr(model, "lora_rank", 0) or 0)
+    megatron = getattr(model, "lora", None)
+    if isinstance(megatron, Mapping) and int(megatron.get("rank", 0) or 0):
+        raise SymflopsError("LoRA of Megatron fuses projections: set SYMFLOPS_VERL_REGIME")
+    if not rank and not getattr(model, "lora_adapter_path", None):
+        return "full"
+    set_ones = [name for name in UNREAD if getattr(model, name, None)]
+    if set_ones:
+        raise SymflopsError(f"LoRA with '{set_ones[0]}' is not read off the config: set SYMFLOPS_VERL_REGIME")
+    targets = getattr(model, "target_modules", None)
+    if targets == ALL:
+        regime = f"lora:r={rank},targets={'|'.join(linears(config))}"
+    else:
+        regime = lora_regime(config, rank, targets if isinstance(targets, str) else list(targets or ()))
+    leaves = forced(config)
+    return f"{regime},force_grad={'|'.join(leaves)}" if leaves else regime
+
+
+def forced(config: Any) -> tuple[str, ...]:
+    """Modules whose outputs get ``requires_grad`` although they are frozen, as verl sets it with LoRA.
+
+    They are read from the library's class, built on the meta device.
+
+    Raises:
+        SymflopsError: the class cannot be built here.
+    """
+    found = lookup.config_of(config)
+    catalog, name = lookup.by_config(found)
+    module = built(reference_of(catalog, name, found), found)
+    module.requires_grad_(False)
+    module.enable_input_require_grads()
+    return read(tree_of(module)).forced
+
+
+def linears(config: Any) -> list[str]:
+    """Paths of the linear modules in a decoder's layers, which PEFT selects for ``all-linear``.
+
+    Raises:
+        SymflopsError: the model has experts or an encoder, whose parameters may not belong to linear modules.
+    """
+    found = lookup.config_of(config)
+    catalog, name = lookup.by_config(found)
+    _, document = catalog.of_structure(name, found)
+    rows: Any = (document or {}).get("all_tensors", ())
+    names = [row[0] for row in rows if ".lora_" not in row[0] and ".base_layer." not in row[0]]
+    streams = (document or {}).get("streams", ())
+    working = {row[0] for row in (document or {}).get("all_lines", ())}
+    bare = [one for one in names if not one.endswith((".weight", ".bias")) and {one, one.rpartition(".")[0]} & working]
+    if not names or len(streams) > 1 or bare or any("expert" in one for one in names):
+        raise SymflopsError(f"the linear modules of '{name}' are not known: give target_modules, or set SYMFLOPS_VERL_REGIME")
+    paths = (one.removesuffix(".weight") for one in names if one.endswith(".weight"))
+    return [path for path in paths if "*" in path and path in working]

@@ -47,9 +47,7 @@ def recomputed(tree: Tree) -> Recomputed | None:
     Raises:
         LiveModelError: modules or mode cannot be determined, groups are nested, or modes differ.
     """
-    tried: dict[str, tuple[bool, bool] | None] = {}
-    for path, module in tree.checkpoints.items():
-        tried[path] = manner(path, module.checkpoint_fn)
+    tried = {path: manner(path, module.checkpoint_fn) for path, module in tree.checkpoints.items()}
     known: dict[int, tuple[bool, bool] | None] = {}
     for path, module in tree.modules.items():
         if not getattr(module, "gradient_checkpointing", False):
@@ -108,7 +106,10 @@ def groups_of(path: str, module: Any) -> Iterator[str]:
 
 @lru_cache(maxsize=256)
 def passed_modules(kind: type) -> tuple[str | None, ...]:
-    """Names of attributes whose modules a class checkpoints; None for each that cannot be determined."""
+    """Names of attributes of ``self`` whose modules a class checkpoints; None for each that is unknown.
+
+    A name may end in a slice, such as ``layers[1:]``.
+    """
     found: dict[str | None, None] = {}
     for owner in type.mro(kind):
         if owner.__module__.partition(".")[0] == "torch":
@@ -140,10 +141,12 @@ def _attribute(call: ast.Call, parents: Mapping[ast.AST, ast.AST]) -> str | None
     target: ast.expr = call.args[0]
     if isinstance(target, ast.Attribute) and target.attr in ("__call__", "forward"):
         target = target.value
-    around = list(_ancestors(call, parents))
-    for child, node in pairwise([call, *around]):
-        if isinstance(node, (ast.If, ast.IfExp)) and not _harmless(node, child, target):
-            return None
+    around: list[ast.AST] = [call]
+    while around[-1] in parents:
+        around.append(parents[around[-1]])
+    pairs = pairwise(around)
+    if any(isinstance(node, (ast.If, ast.IfExp)) and not _harmless(node, child, target) for child, node in pairs):
+        return None
     if not isinstance(target, ast.Name):
         return _of_self(target)
     assigned = {
@@ -155,12 +158,6 @@ def _attribute(call: ast.Call, parents: Mapping[ast.AST, ast.AST]) -> str | None
     return next((found for found in loops if found), None)
 
 
-def _ancestors(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> Iterator[ast.AST]:
-    while node in parents:
-        node = parents[node]
-        yield node
-
-
 def _harmless(node: ast.If | ast.IfExp, child: ast.AST, target: ast.expr) -> bool:
     """Whether a condition around a checkpoint call can be ignored in training with checkpointing.
 
@@ -168,7 +165,9 @@ def _harmless(node: ast.If | ast.IfExp, child: ast.AST, target: ast.expr) -> boo
     """
     if child is node.test:
         return True
-    rest = {ast.dump(test) for test in _conjuncts(node.test) if not _asks_for_training_alone(test)}
+    parts = _conjuncts(node.test)
+    flags = [getattr(part.func if isinstance(part, ast.Call) else part, "attr", None) in FLAGS for part in parts]
+    rest = {ast.dump(part) for part, is_flag in zip(parts, flags, strict=True) if not is_flag}
     if not rest and child is not node.orelse and child not in _listed(node.orelse):
         return True
     other = _listed(node.orelse if child is node.body or child in _listed(node.body) else node.body)
@@ -183,22 +182,8 @@ def _listed(branch: Any) -> list[Any]:
 
 
 def _conjuncts(test: ast.expr) -> list[ast.expr]:
-    return (
-        [part for value in test.values for part in _conjuncts(value)]  # type: ignore[attr-defined]
-        if _is_and(test)
-        else [test]
-    )
-
-
-def _is_and(test: ast.expr) -> bool:
-    return isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
-
-
-def _asks_for_training_alone(test: ast.expr) -> bool:
-    """Whether a condition only tests a flag such as ``self.training`` or ``self.gradient_checkpointing``."""
-    if isinstance(test, ast.Call):
-        test = test.func
-    return isinstance(test, ast.Attribute) and test.attr in FLAGS
+    is_and = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
+    return [part for value in test.values for part in _conjuncts(value)] if is_and else [test]  # type: ignore[attr-defined]
 
 
 def _looped(target: ast.expr, over: ast.expr, name: str, assigned: Mapping[str, ast.expr]) -> str | None:
@@ -231,7 +216,7 @@ def _of_self(node: ast.expr) -> str | None:
 
 
 def manner(path: str, function: Any) -> tuple[bool, bool] | None:
-    """Try a checkpoint function: (whether reentrant, whether it stops early); None without recomputation.
+    """Try a checkpoint function: (whether it is reentrant, whether it stops early); None if it recomputes nothing.
 
     Raises:
         LiveModelError: it checkpoints selectively, or cannot run a function of one tensor.
@@ -247,7 +232,7 @@ def manner(path: str, function: Any) -> tuple[bool, bool] | None:
 
 
 def _tried(function: Callable[..., Any]) -> tuple[int, int, bool]:
-    """Run ``function`` on a scalar: (forward passes begun, forward passes ended, whether reentrant)."""
+    """Run ``function`` on a scalar: (number of forward passes begun, number ended, whether it is reentrant)."""
     import torch
 
     begun, ended = [], []

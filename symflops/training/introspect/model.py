@@ -1,4 +1,4 @@
-"""Estimators for live torch modules, checked parameter by parameter against the spec."""
+"""Estimators for live torch modules: finds the spec of a module by class and config, and checks every parameter."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from symflops.evaluate.classes import class_name
+from symflops.evaluate.config import as_json
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.layouts import inputs_of, sets_of
 from symflops.evaluate.parameters import Shape, parameter_differences, trained_of
 from symflops.evaluate.sizes import sizes_of
 from symflops.evaluate.stored import Stored
-from symflops.library.catalog import Catalog
-from symflops.library.lookup import interpreted, stores
+from symflops.library.catalog import Catalog, UnknownModelError, catalogs
+from symflops.library.lookup import by_config, by_name, interpreted, stores
 from symflops.support.findings import SpecError
 from symflops.training.introspect.background import Derivation, in_a_line
-from symflops.training.introspect.identity import config_of, identified
 from symflops.training.introspect.regime import is_part, read, stored_regime
 from symflops.training.introspect.tree import LiveModelError, tree_of, unwrapped
 
 LIVE = "live"
 """Name of the regime that is detected from the module."""
-CHECKS = ("raise", "warn")
+CHECKS, LIBRARIES = ("raise", "warn"), ("transformers", "diffusers")
+OUT = "name its spec with spec=..., or write one with 'symflops draft'"
 LOGGER = logging.getLogger("symflops")
 Parameters = Mapping[str, tuple[Shape, bool]]
+"""Name of a parameter -> (shape, whether it trains)."""
 
 
 class LiveModule:
@@ -57,8 +60,7 @@ class LiveModule:
 
     def is_stored(self, regime: str, convention: str) -> bool:
         """Whether a stored program exists for this structure, regime and convention."""
-        fits = self.stored if self.variant is not None else None
-        return fits is not None and stores(fits.document, regime, convention)
+        return self.variant is not None and self.stored is not None and stores(self.stored.document, regime, convention)
 
     def estimator(self, regime: str, convention: str, tell: Callable[[str], object] = LOGGER.info) -> InterpretedEstimator:
         """Build the estimator under a regime; without a stored program one is derived and cached.
@@ -94,16 +96,6 @@ class LiveModule:
         plain = {_base_name(name): shape for name, (shape, _) in derived.items() if not is_part(name)}
         return _lines(parameter_differences(own, plain, aliases))
 
-    def check_base(self) -> None:
-        """Check parameters without adapters against a stored program, before any derivation.
-
-        Raises:
-            LiveModelError: the parameters differ.
-        """
-        if self.variant is not None and self.stored is not None:
-            name = next(iter(self.stored.regimes))
-            self._refuse(self.base_differences(trained_of(self.stored, name, self.sizes)))
-
     def check(self, estimator: InterpretedEstimator, whole: bool = True) -> None:
         """Check every parameter against an estimator; with ``whole`` also adapters and ``requires_grad``.
 
@@ -111,21 +103,22 @@ class LiveModule:
             LiveModelError: the parameters differ; or without a config, FLOPs depend on a size that no shape determines.
         """
         derived = trained_of(estimator.stored, estimator.regime, estimator.sizes)
-        self._refuse(self.differences(derived) if whole else self.base_differences(derived))
-        untold = [] if config_of(self.root) else list(untold_sizes(estimator.stored))
-        if untold:
-            names = ", ".join(f"'{key}'" for key in untold)
-            hint = f"give the module a 'config', a dict such as {{'{untold[0]}': ...}}"
+        self.refuse(self.differences(derived) if whole else self.base_differences(derived))
+        unknown = [] if config_of(self.root) else list(sizes_without_shapes(estimator.stored))
+        if unknown:
+            names = ", ".join(f"'{key}'" for key in unknown)
+            hint = f"give the module a 'config', a dict such as {{'{unknown[0]}': ...}}"
             raise LiveModelError(f"{self.word} has no config, and no parameter tells {names}, which FLOPs depend on: {hint}")
 
-    def _refuse(self, lines: list[str]) -> None:
+    def refuse(self, lines: list[str]) -> None:
+        """Refuse the module if ``lines``, differences from its spec as text, are not empty.
+
+        Raises:
+            LiveModelError: there are differences; the message has the first three.
+        """
         if lines:
             more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
             raise LiveModelError(f"{self.word} is not what '{self.name}' describes: {'; '.join(lines[:3])}{more}")
-
-    def account(self) -> str:
-        """Summarise number of parameters, adapters, trained parameters and recomputed modules in a line."""
-        return f"{self.word}: {self.reading.count:,} parameters, all accounted for; {self.reading.words}"
 
     def accounted(self, estimator: InterpretedEstimator, whole: bool, check: str) -> InterpretedEstimator:
         """Check the module as :meth:`check` and return ``estimator``, with ``account`` set to a summary line.
@@ -137,7 +130,7 @@ class LiveModule:
         """
         try:
             self.check(estimator, whole)
-            estimator.account = self.account()
+            estimator.account = f"{self.word}: {self.reading.count:,} parameters, all accounted for; {self.reading.words}"
         except LiveModelError as error:
             if check == "raise":
                 raise
@@ -187,8 +180,8 @@ class Reader:
         """Map arguments that tell lengths by their shapes to (stream or index set, layout, width)."""
         if self.stored is None:
             return {}
-        settled = self.stored.formulas.settled
-        return inputs_of(self.stored, lambda width: settled(width, self.sizes))
+        value = self.stored.formulas.checked
+        return inputs_of(self.stored, lambda width: value(width, self.sizes))
 
 
 class Awaited:
@@ -224,6 +217,8 @@ def estimators_of(
 ) -> dict[str, InterpretedEstimator | Awaited]:
     """Map each phase to its estimator, or :class:`Awaited` without a stored program; never blocks.
 
+    ``regimes`` maps phases to regimes; the other arguments are those of :func:`of_model`.
+
     Raises:
         SymflopsError: as :func:`of_model`.
     """
@@ -240,7 +235,7 @@ def estimators_of(
     return found
 
 
-def untold_sizes(program: Stored) -> Iterator[str]:
+def sizes_without_shapes(program: Stored) -> Iterator[str]:
     """Yield config keys that affect FLOPs but no parameter shape, such as that of an attention window."""
     letters, definitions = program.formulas.letters, {row["letter"]: row["formula"] for row in program.document["definitions"]}
 
@@ -272,8 +267,8 @@ def checked_module(module: Any, spec: str | None, check: str) -> LiveModule:
     if check not in CHECKS:
         raise ValueError(f"'check' is 'raise' or 'warn', not {check!r}")
     live = LiveModule(module, spec)
-    if check == "raise":
-        live.check_base()
+    if check == "raise" and live.variant is not None and live.stored is not None:
+        live.refuse(live.base_differences(trained_of(live.stored, next(iter(live.stored.regimes)), live.sizes)))
     return live
 
 
@@ -289,3 +284,53 @@ def _lines(found: Mapping[str, Any]) -> list[str]:
     return lines + [
         f"{name} is {list(shape)} in the module, {list(other)} in the spec" for name, shape, other in found["wrong"]
     ]
+
+
+def identified(module: Any, spec: str | None = None) -> tuple[Catalog, str, str, dict[str, Any]]:
+    """Identify a live module without wrappers: (catalog of its spec, spec name, class name, config).
+
+    Raises:
+        SymflopsError: no spec describes the class, or the module has no config.
+    """
+    (word, root), config = known_class(module), config_of(module)
+    if word:
+        config["_class_name" if root == "diffusers" else "architectures"] = word if root == "diffusers" else [word]
+    if spec is not None:
+        return by_name(spec), spec, word or type(module).__name__, config
+    if not word:
+        children = ((name, child) for name, child in module._modules.items() if child is not None)
+        inner = next((f"module.{name}" for name, child in children if known_class(child)[0]), "")
+        hint = f"give the model that it holds: {inner}" if inner else OUT
+        raise UnknownModelError(f"no spec describes {type(module).__module__}.{type(module).__qualname__}: {hint}")
+    return *by_config(config), word, config
+
+
+def known_class(module: Any) -> tuple[str, str]:
+    """Find the first class in a module's MRO that specs know: (class name, package), or two empty texts.
+
+    FSDP2 subclasses the model's class without changing the model. A subclass with its own ``forward`` is another model.
+
+    Raises:
+        LiveModelError: a subclass overrides the ``forward`` that a spec describes.
+    """
+    references = [one for catalog in catalogs() for entry in catalog.specs.values() for one in entry["references"]]
+    named = {(one.partition(":" if ":" in one else ".")[0], class_name(one)) for one in references}
+    passed: type | None = None
+    for kind in type(module).__mro__:
+        root = kind.__module__.partition(".")[0]
+        if (root, kind.__name__) in named or (kind.__module__, kind.__name__) in named:
+            if passed is not None:
+                words = f"{passed.__module__}.{passed.__name__} has a 'forward' of its own"
+                raise LiveModelError(f"{words}, which the spec of {kind.__name__} may not describe: {OUT}")
+            return kind.__name__, root
+        if root in LIBRARIES and hasattr(kind, "named_parameters"):
+            return ("", "") if passed else (kind.__name__, root)
+        if "forward" in vars(kind) and root != "torch":
+            passed = passed or kind
+    return "", ""
+
+
+def config_of(module: Any) -> dict[str, Any]:
+    """The module's ``config`` as a dict; empty if it has none."""
+    found = as_json(getattr(module, "config", None))
+    return found if isinstance(found, dict) else {}

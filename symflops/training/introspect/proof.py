@@ -152,7 +152,7 @@ def built_elsewhere(request: str) -> str:
 
 
 def main(compare: Callable[[str, str, dict[str, Any]], dict[str, Any]]) -> None:
-    """Read (spec name, class name, config) from standard input; print what ``compare`` returns, as JSON."""
+    """Read the arguments of ``compare`` from standard input, and print the dict that it returns, both as JSON."""
     import warnings
 
     warnings.simplefilter("ignore")
@@ -167,7 +167,10 @@ def main(compare: Callable[[str, str, dict[str, Any]], dict[str, Any]]) -> None:
 
 
 def compared(name: str, reference: str, config: dict[str, Any]) -> dict[str, Any]:
-    """Build the real class: ``parameters`` is its number of elements, ``differences`` those from the spec."""
+    """Build the real class ``reference`` and compare its parameters with the spec ``name``.
+
+    Returns a dict: ``parameters`` is the number of elements of all parameters, ``differences`` a list of texts.
+    """
     from symflops.evaluate.parameters import trained_of
     from symflops.training.introspect.model import LiveModule
 

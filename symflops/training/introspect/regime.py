@@ -1,22 +1,39 @@
-"""Detects the regime of a live module: trained weights, adapters, and recomputed modules."""
+"""Detects the regime of a live module: trained weights, adapters, and recomputed modules.
+
+Sets of names are compressed into few patterns that match no other name. All indices of a position become ``*``. Consecutive
+indices become a slice if the index belongs to a repeat of the spec. Other indices are written out.
+
+    >>> patterns_of({"a.0.q", "a.1.q"}, ["a.0.q", "a.1.q", "a.0.k", "a.1.k"], loops=())
+    ['a.*.q']
+    >>> patterns_of({"a.1.q", "a.2.q"}, ["a.0.q", "a.1.q", "a.2.q"], loops=["a.*.q"])
+    ['a.1:.q']
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from math import prod
 from typing import Any
 
 from symflops.evaluate.parameters import Shape
 from symflops.training.introspect.checkpoints import Recomputed, outermost, recomputed
-from symflops.training.introspect.name_patterns import spelled
 from symflops.training.introspect.tree import Tree, active_adapters, is_lora, makes_leaf
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A LoRA or DoRA adapter beside the module at ``path``."""
+    """A LoRA or DoRA adapter beside the module at ``path``.
+
+    Attributes:
+        path: The path of the module.
+        name: The name of the adapter in PEFT, such as ``default``.
+        kind: ``lora`` or ``dora``.
+        rank: The rank.
+        dropout: Whether the dropout of a DoRA adapter changes its work.
+    """
 
     path: str
     name: str
@@ -102,7 +119,7 @@ class Reading:
 
         ``loops`` are parameter names with ``*`` for indices of repeats; ``fixed`` are parameters that never train.
         """
-        inner = self._with_bases(loops)
+        inner = {*loops, *(".base_layer.".join(name.rpartition(".")[::2]) for name in loops)}  # as PEFT names parameters
         found: dict[str, Any] = {"name": "live", **self._training(inner, fixed)}
         if self.adapters:
             found["adapters"] = list(self._adapters(loops))
@@ -110,7 +127,7 @@ class Reading:
             modules = {path for path in self.tree.modules if path} | set(self.recomputed.groups)
             depths = {group.count(".") for group in self.recomputed.groups}
             level = [path for path in modules if path.count(".") in depths]
-            groups = spelled(set(self.recomputed.groups), sorted(level), _prefixes(loops))
+            groups = patterns_of(set(self.recomputed.groups), sorted(level), _prefixes(loops))
             found["recompute"] = {
                 "groups": groups, "early_stop": self.recomputed.early_stop, "reentrant": self.recomputed.reentrant,
             }  # fmt: skip
@@ -120,33 +137,18 @@ class Reading:
             found["no_force_grad"] = list(self.spared)
         return json.dumps(found, separators=(",", ":"))
 
-    def _with_bases(self, loops: Collection[str]) -> set[str]:
-        """Return the parameter names ``loops``, and each also with ``base_layer`` before its last part.
-
-        This is the name that PEFT gives a parameter of a module with an adapter: for ``layers.*.q_proj.weight``, it is
-        ``layers.*.q_proj.base_layer.weight``.
-        """
-        found = set(loops)
-        for name in loops:
-            path, _, own = name.rpartition(".")
-            found.add(f"{path}.base_layer.{own}")
-        return found
-
     def _training(self, loops: Collection[str], fixed: Collection[str]) -> dict[str, list[str]]:
         """Build the fields ``train`` and ``freeze`` of the regime page, with few patterns."""
         trains, own = self.tree.trains, self.own
         free = [name for name in own if name not in fixed]
         trained = {name for name in free if trains[name]}
-        train = spelled(trained, own, loops) if trained and trained != set(free) else ["*"] * bool(trained)
+        train = patterns_of(trained, own, loops) if trained and trained != set(free) else ["*"] * bool(trained)
         frozen = {name for name in free if not trains[name]}
-        freeze = spelled(frozen, own, loops) if trained and frozen else []
-        if freeze and len(freeze) < len(train):
-            train = ["*"]
-        else:
-            freeze = []
+        freeze = patterns_of(frozen, own, loops) if trained and frozen else []
+        train, freeze = (["*"], freeze) if freeze and len(freeze) < len(train) else (train, [])
         rest = [name for name in self.tree.parameters if name not in set(own)]
         idle = {name for name in rest if not trains[name]}
-        freeze += spelled(idle, self.tree.parameters, ()) if idle else []
+        freeze += patterns_of(idle, self.tree.parameters, ()) if idle else []
         return {"train": train, "freeze": freeze}
 
     def _adapters(self, loops: Collection[str]) -> Iterator[dict[str, Any]]:
@@ -154,12 +156,13 @@ class Reading:
         kinds: dict[tuple[str, str, int, bool], set[str]] = {}
         for one in self.adapters:
             kinds.setdefault((one.name, one.kind, one.rank, one.dropout), set()).add(one.path)
-        modules = [path for path, module in self.tree.modules.items() if is_lora(module) or has_weights(module)]
+        holders = {name.rpartition(".")[0] for name in self.tree.aliases}  # of parameters, tied ones too
+        modules = [path for path, module in self.tree.modules.items() if is_lora(module) or path in holders]
         outer = sorted({path.removesuffix(".base_layer") for path in modules if not is_part(path)})
         paths = {name.rpartition(".")[0] for name in loops}
         for (name, kind, rank, dropout), targets in kinds.items():
             yield {
-                "kind": kind, "rank": rank, "targets": spelled(targets, outer, paths),
+                "kind": kind, "rank": rank, "targets": patterns_of(targets, outer, paths),
                 "names": ["base_layer", f"lora_A.{name}", f"lora_B.{name}"], "dropout": dropout,
             }  # fmt: skip
 
@@ -186,11 +189,8 @@ def _beside(path: str, module: Any) -> Iterator[Beside]:
 def _forced(tree: Tree) -> Iterator[str]:
     """Yield the paths of modules that set ``requires_grad`` on a tensor, in ``forward`` or by a hook."""
     for path, module in tree.modules.items():
-        if makes_leaf(module):
-            yield path
-            continue
-        names = [getattr(hook, "__qualname__", "") for hook in module._forward_hooks.values()]
-        if any("require_grad" in name for name in names) and not any(p.requires_grad for p in module.parameters()):
+        hooked = any("require_grad" in getattr(hook, "__qualname__", "") for hook in module._forward_hooks.values())
+        if makes_leaf(module) or (hooked and not any(tensor.requires_grad for tensor in module.parameters())):
             yield path
 
 
@@ -202,11 +202,6 @@ def is_share(module: Any, name: str) -> bool:
 def is_layer_share(name: str) -> bool:
     """Whether an attribute of this name is a layerdrop probability."""
     return name.replace("_", "").endswith("layerdrop")
-
-
-def has_weights(module: Any) -> bool:
-    """Whether a module has parameters of its own."""
-    return any(tensor is not None for tensor in module._parameters.values())
 
 
 def is_part(path: str) -> bool:
@@ -222,15 +217,12 @@ def _prefixes(names: Collection[str]) -> set[str]:
 def stored_regime(reading: Reading, rows: Mapping[str, Mapping[str, Any]], known: Mapping[str, dict[str, Any]]) -> str | None:
     """The name of the stored regime that matches a live module; None if none does.
 
-    ``rows`` are the stored regimes, ``known`` the model's parameters under each. Recomputed modules must match too.
+    ``rows`` maps the names of regimes to their rows in a stored program, ``known`` maps them to the parameters of the model
+    under each, as :attr:`Reading.parameters`. Recomputed modules must match too.
     """
-    if reading.forced or reading.spared:
-        return None
-    for name, parameters in known.items():
-        given = rows[name].get("recompute")
-        if parameters == reading.parameters and _recomputes(reading, given):
-            return name
-    return None
+    equal = [name for name, parameters in known.items() if parameters == reading.parameters]
+    fits = (name for name in equal if _recomputes(reading, rows[name].get("recompute")))
+    return None if reading.forced or reading.spared else next(fits, None)
 
 
 def _recomputes(reading: Reading, given: Mapping[str, Any] | None) -> bool:
@@ -240,5 +232,69 @@ def _recomputes(reading: Reading, given: Mapping[str, Any] | None) -> bool:
         return given is None and real is None
     if given.get("reentrant", False) != real.reentrant or given.get("early_stop", True) != real.early_stop:
         return False
-    plain = not given.get("attention_only", False)
-    return plain and set(outermost(reading.tree.modules, given["groups"])) == set(real.groups)
+    whole = not given.get("attention_only", False)
+    return whole and set(outermost(reading.tree.modules, given["groups"])) == set(real.groups)
+
+
+Indices = tuple[int, ...]
+
+
+def patterns_of(chosen: Collection[str], names: Iterable[str], loops: Collection[str]) -> list[str]:
+    """Find patterns that match the ``chosen`` names and no other of ``names``.
+
+    ``loops`` are names in which ``*`` stands for the index of a repeat.
+    """
+    known = list(names)
+    families: dict[tuple[str, ...], dict[Indices, str]] = {}
+    for name in known:
+        form = tuple("*" if word.isdigit() else word for word in name.split("."))
+        families.setdefault(form, {})[tuple(int(word) for word in name.split(".") if word.isdigit())] = name
+    found: list[str] = []
+    for form, members in families.items():
+        wanted = [indices for indices, name in members.items() if name in chosen]
+        if not wanted:
+            continue
+        patterns = [".".join(_filled(form, words)) for words in cover(wanted, list(members), ".".join(form) in loops)]
+        inner = {members[indices] for indices in wanted}
+        others = [name for name in known if name not in inner and name not in chosen and name not in members.values()]
+        loose = any(fnmatchcase(name, pattern.replace(":", "*")) for pattern in patterns if "*" in pattern for name in others)
+        found += sorted(inner) if loose else patterns
+    return found
+
+
+def _filled(form: Sequence[str], words: Sequence[str]) -> Iterator[str]:
+    rest = iter(words)
+    return (next(rest) if word == "*" else word for word in form)
+
+
+def cover(wanted: Collection[Indices], known: Collection[Indices], sliced: bool) -> list[tuple[str, ...]]:
+    """Find patterns over index tuples that match exactly the ``wanted`` ones among the ``known`` ones.
+
+    A pattern has ``*``, a slice or an index at each position. Slices are used only if ``sliced``.
+    """
+    chosen = set(wanted)
+    if chosen == set(known):
+        return [("*",) * len(next(iter(known)))]
+    firsts = sorted({indices[0] for indices in known})
+    rests = {first: [indices[1:] for indices in known if indices[0] == first] for first in firsts}
+    groups: dict[tuple[tuple[str, ...], ...], list[int]] = {}
+    for first in firsts:
+        inner = [rest for rest in rests[first] if (first, *rest) in chosen]
+        if inner:
+            groups.setdefault(tuple(cover(inner, rests[first], sliced)), []).append(first)
+    return [(word, *rest) for tails, mine in groups.items() for word in selectors(mine, firsts, sliced) for rest in tails]
+
+
+def selectors(mine: Sequence[int], known: Sequence[int], sliced: bool) -> list[str]:
+    """Find selectors (``*``, index, slice if ``sliced``) that match just ``mine`` of ``known`` indices."""
+    if list(mine) == list(known):
+        return ["*"]
+    if not sliced:
+        return [str(index) for index in mine]
+    found, start = [], 0
+    for end in range(1, len(mine) + 1):
+        if end == len(mine) or mine[end] != mine[end - 1] + 1:
+            low, high = mine[start], mine[end - 1]
+            found.append(str(low) if low == high else f"{low if low > known[0] else ''}:{high + 1 if high < known[-1] else ''}")
+            start = end
+    return found

@@ -22,7 +22,7 @@ TRANSPARENT = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"
 """Child names that replace their parent: wrappers of torch.compile, FSDP1 and torch's checkpointing."""
 PACKED = ("Params4bit", "Int8Params")
 """Parameter classes (bitsandbytes) whose stored shape differs from the module's weight shape."""
-
+ADAPTER_PARTS = ("lora_A", "lora_B", "lora_magnitude_vector")
 NAMES = frozenset({"requires_grad", "requires_grad_"})
 
 
@@ -126,11 +126,11 @@ def _walk(module: Any, path: str, tree: Tree) -> Iterator[tuple[str, Any]]:
     children: Mapping[str, Any] = {name: child for name, child in module._modules.items() if child is not None}
     inner = next((children[name] for name in TRANSPARENT if name in children), None)
     if inner is not None:
-        if is_checkpoint(module):
+        if callable(getattr(module, "checkpoint_fn", None)):  # torch's ``checkpoint_wrapper``
             tree.checkpoints[path] = module
         yield from _walk(inner, path, tree)
         return
-    if is_saved(module):
+    if {"original_module", "modules_to_save"} <= children.keys():  # PEFT's ``modules_to_save``
         chosen = saved_copy(module)
         tree.idle += elements(module) - elements(chosen)
         yield from _walk(chosen, path, tree)
@@ -155,23 +155,10 @@ def _walk(module: Any, path: str, tree: Tree) -> Iterator[tuple[str, Any]]:
         yield from _walk(child, f"{path}.{name}" if path else name, tree)
 
 
-ADAPTER_PARTS = ("lora_A", "lora_B", "lora_magnitude_vector")
-
-
 def elements(module: Any) -> int:
     """The number of elements in all parameters of a module and its children."""
     own = ((tensor, inner) for inner in module.modules() for tensor in inner._parameters.values())
     return sum(prod(shape_of(tensor, inner)) for tensor, inner in own if tensor is not None)
-
-
-def is_checkpoint(module: Any) -> bool:
-    """Whether a module is torch's ``checkpoint_wrapper``."""
-    return callable(getattr(module, "checkpoint_fn", None))
-
-
-def is_saved(module: Any) -> Any:
-    """Whether a module is PEFT's wrapper of a module that is trained as a whole (``modules_to_save``)."""
-    return {"original_module", "modules_to_save"} <= module._modules.keys()
 
 
 def saved_copy(module: Any) -> Any:
@@ -219,7 +206,7 @@ def refuse_other_adapters(module: Any, path: str) -> None:
 
 
 def makes_leaf(module: Any) -> bool | None:
-    """Whether ``forward`` sets ``requires_grad`` on a tensor in training, given the module's attributes.
+    """Whether ``forward`` sets ``requires_grad`` of a tensor in training, given the module's attributes.
 
     None if the class has no such assignment, or only under other conditions than attributes. These are ignored: an assignment
     that depends on the presence of an argument, for example, does not concern an input of the module.

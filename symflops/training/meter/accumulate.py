@@ -1,4 +1,4 @@
-"""Sums moments over micro-batches: on the host as ints, on a device as one int64 vector.
+"""Sums moments over micro-batches and processes: on the host as ints, on a device as one int64 vector.
 
 Adding never synchronises with a device: it reads no value and selects by no mask. Lengths on a device are kept and summed when
 a step is read, at the cost of one ``all_reduce`` over the data-parallel group and one read. Each sum has two halves of 32 bits,
@@ -7,7 +7,9 @@ so no number of tokens overflows it. A length whose own terms would overflow cou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
 from operator import add
@@ -20,7 +22,6 @@ from symflops.evaluate.typical import example_of
 from symflops.support.errors import SymflopsError
 from symflops.training.meter.layout import Layout, check_padding, entries_of, tokens
 from symflops.training.meter.on_device import HALF, LOW, DeviceSums, Kept
-from symflops.training.meter.processes import distributed_of, reduced
 from symflops.training.meter.types import Sums
 
 PLAIN = (list, tuple, int)
@@ -49,10 +50,6 @@ class Accumulator:
         """Clear all sums to start a new step."""
         self._host = ([0] * self.layout.width, [0] * self.layout.width)
         self._device.reset()
-
-    def alone(self, name: str) -> bool:
-        """Whether a stream is the only one in its index set, so that a batch may have no items of it."""
-        return self.layout.alone(name)
 
     def spoil(self) -> None:
         """Record a fault: a batch could not be read, so the sums of this step are incomplete."""
@@ -100,13 +97,18 @@ class Accumulator:
 
     def _batch(self, streams: Mapping[str, Any]) -> dict[str, Lengths]:
         try:
-            self._check_names(streams)
             return self._lengths(streams)
         except LengthError as error:
             example = self.example()
             raise LengthError(f"{error}; e.g. {example}" if example else str(error)) from None
 
     def _lengths(self, streams: Mapping[str, Any]) -> dict[str, Lengths]:
+        unknown = [name for name in streams if name not in self.layout.streams]
+        if unknown:
+            raise LengthError(f"the model has no stream '{unknown[0]}'; it has {', '.join(self.layout.streams)}")
+        missing = [name for name in self.needed if streams.get(name) is None]
+        if missing:
+            raise LengthError(f"the batch lacks the stream '{missing[0]}'")
         found: dict[str, Lengths] = {}
         for members in self.layout.sets.values():
             given = {name: of_any(streams[name], axes, name) for name, axes, _ in members if streams.get(name) is not None}
@@ -119,16 +121,8 @@ class Accumulator:
                 found[name] = given.get(name) or Lengths((absent,) * (len(axes) or 1), count)
         return found
 
-    def _check_names(self, streams: Mapping[str, Any]) -> None:
-        unknown = [name for name in streams if name not in self.layout.streams]
-        if unknown:
-            raise LengthError(f"the model has no stream '{unknown[0]}'; it has {', '.join(self.layout.streams)}")
-        missing = [name for name in self.needed if streams.get(name) is None]
-        if missing:
-            raise LengthError(f"the batch lacks the stream '{missing[0]}'")
-
     def _sides(self, batch: Mapping[str, Lengths], times: int) -> list[list[int]]:
-        """Compute the sums of a batch: [sums of real lengths, sums of padded lengths if they differ].
+        """Compute the vectors of a batch: [that of real lengths, that of padded lengths if they differ].
 
         A batch on a device is kept to be summed later, ``times`` times; its sums are 0 here.
         """
@@ -234,11 +228,11 @@ class Accumulator:
             vector = self.vector() if distributed is None else reduced(distributed, self.vector(), group)
             found = vector.flatten().tolist()
         self.reset()
-        return self.decoded(found)
+        return self.decoded(iter(found))
 
-    def decoded(self, numbers: Sequence[int]) -> Sums:
-        """Convert the flattened numbers of :meth:`vector` to sums."""
-        whole = [low + (high << HALF) for low, high in zip(numbers[::2], numbers[1::2], strict=True)]
+    def decoded(self, numbers: Iterator[int]) -> Sums:
+        """Convert the next ``numbers`` to sums; they begin with those of a flattened :meth:`vector`."""
+        whole = [next(numbers) + (next(numbers) << HALF) for _ in range(2 * self.layout.width)]
         real, padded = whole[: self.layout.width], whole[self.layout.width :]
         moments = len(self.layout.moment_sets)
         return Sums(tuple(real[:moments]), tuple(padded[:moments]), tuple(real[moments:-1]), real[-1] + padded[-1])
@@ -251,3 +245,30 @@ class Accumulator:
         if other._device.sums is not None:
             self._device.absorb(other._device.sums)
         other.reset()
+
+
+def distributed_of() -> Any:
+    """torch.distributed if this process has initialised it, else None."""
+    distributed: Any = getattr(sys.modules.get("torch"), "distributed", None)
+    return distributed if distributed is not None and distributed.is_available() and distributed.is_initialized() else None
+
+
+def is_zero() -> bool:
+    """Whether this process has rank 0, or runs alone."""
+    distributed = distributed_of()
+    return os.environ.get("RANK", "0") == "0" if distributed is None else int(distributed.get_rank()) == 0
+
+
+def reduced(distributed: Any, vector: Any, group: Any) -> Any:
+    """Sum ``vector`` over a group by ``all_reduce``; the result is on a device of the group's backend."""
+    if distributed.get_world_size(group) == 1:
+        return vector
+    supported = str(distributed.get_backend_config(group))  # "cuda:nccl", "cpu:gloo,cuda:nccl"
+    if f"{vector.device.type}:" not in supported:
+        import torch
+
+        known = getattr(torch, "accelerator", None)  # since torch 2.6
+        accelerator = known.current_accelerator() if known is not None else torch.device("cuda")
+        vector = vector.to("cpu" if "cpu:" in supported or accelerator is None else accelerator)
+    distributed.all_reduce(vector, group=group)
+    return vector

@@ -1,15 +1,23 @@
-"""Counts a training loop's FLOPs per phase over a process group; the counts survive a restart."""
+"""Counts a training loop's FLOPs per phase over a process group; the counts survive a restart.
+
+The sums of all phases are reduced with one ``all_reduce`` per step, in a vector of fixed length. Processes may differ: one has
+no estimator, one still waits for it, one has that of another model. Every process joins the collective anyway, so ranks never
+get out of step. The head of the vector counts the processes of each kind. Sums are used if all estimators count the same, which
+a digest of the layout verifies.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Unpack
 
+from symflops.evaluate.units import unit_of
+from symflops.training.meter.accumulate import distributed_of, is_zero, reduced
 from symflops.training.meter.batches import streams_of
 from symflops.training.meter.phases import Phase
-from symflops.training.meter.processes import is_zero
-from symflops.training.meter.reduction import State, sums_of_all
 from symflops.training.meter.types import BatchOptions, Sums
 
 
@@ -41,7 +49,7 @@ class Counts:
             return
         found.given.update(stream for stream, lengths in streams.items() if lengths is not None)
         for missing in found.sums.implied:
-            if streams.get(missing) is None and not found.sums.alone(missing):
+            if streams.get(missing) is None and not found.sums.layout.alone(missing):
                 self._warn(f"a batch has no '{missing}', which this config implies: its work is not counted")
         try:
             found.sums.add(times=passes * timesteps, **streams)
@@ -89,7 +97,7 @@ class Counts:
             self._warn(f"no MFU from step {self.steps} on: the sums of all processes failed: {type(error).__name__}: {error}")
             return
         if self.phases:
-            self._tell(state)
+            self._report(state)
         for name, phase in self.phases.items():
             if state.waiting:
                 phase.wait()
@@ -104,7 +112,7 @@ class Counts:
                 if not part.faults:
                     self._guarded(self._count, phase, part)
 
-    def _tell(self, state: State) -> None:
+    def _report(self, state: State) -> None:
         """Warn if the sums of all processes are unusable, or no batch has a stream that the config implies."""
         if state.problem:
             self._warn(f"no MFU: {state.problem}")
@@ -160,3 +168,112 @@ class Counts:
         if (key or text) not in self._warned:
             self._warned.add(key or text)
             warnings.warn(f"symflops: {text}", stacklevel=3)
+
+
+SLOTS = 4096
+"""The length of the vector: 32 kB, as fast to reduce as one integer."""
+BUCKETS, BITS = 64, 20
+READY, WAITING, UNREAD, DIGESTS, FIRST = 0, 1, 2, 3, 7
+"""Positions in the head: processes that are ready or waiting, unread batches, sums over digests, a histogram of digests."""
+HEAD = FIRST + BUCKETS
+
+Found = dict[str, tuple[Sums, Sums]]
+"""Phase -> (sums of this window, sums of earlier windows)."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the processes of a group have, to decide whether their sums can be added.
+
+    Attributes:
+        ready: Number of processes with estimators.
+        waiting: Number of processes that are still deriving one.
+        unread: Number of batches that could not be counted.
+        alike: Number of processes with the estimators of this process.
+        problem: Why this process could not contribute its sums; else empty.
+    """
+
+    ready: int
+    waiting: int = 0
+    unread: int = 0
+    alike: int = 0
+    problem: str = ""
+
+    @property
+    def agreed(self) -> bool:
+        """Whether all processes have the same estimators, and every batch could be counted."""
+        return bool(self.ready) and not self.waiting and not self.unread and self.alike == self.ready
+
+
+def sums_of_all(phases: Mapping[str, Phase], unread: int, group: Any, together: bool) -> tuple[State, Found]:
+    """Add up the sums of a group of processes: (state, {phase: (sums of this window, sums of earlier ones)}).
+
+    Every process of the group must call this. The dict is empty if the sums cannot be added. If ``together`` is false, or
+    without torch.distributed, only this process counts. ``unread`` is its number of batches that could not be counted.
+
+    Raises:
+        RuntimeError: the collective fails, because a process has died or timed out.
+    """
+    distributed = distributed_of() if together else None
+    if distributed is None or distributed.get_world_size(group) <= 1:
+        if any(phase.awaited is not None for phase in phases.values()):
+            return State(0, 1, unread), {}
+        one = {name: (phase.sums.read(reduce=False), phase.before.read(reduce=False)) for name, phase in phases.items()}
+        return State(1, 0, unread, 1), one
+    vector, problem = packed(phases, unread)
+    numbers: list[int] = reduced(distributed, vector, group).tolist()
+    if problem:
+        return State(numbers[READY], numbers[WAITING], numbers[UNREAD], 0, problem), {}
+    state = state_of(numbers, digests(phases) if phases and not numbers[WAITING] else (0, 0))
+    rest = iter(numbers[HEAD:])
+    found = {name: (phase.sums.decoded(rest), phase.before.decoded(rest)) for name, phase in phases.items() if state.agreed}
+    return state, found
+
+
+def packed(phases: Mapping[str, Phase], unread: int) -> tuple[Any, str]:
+    """Build the vector to add over processes: (vector, error or empty text).
+
+    The vector has a head, then the sums of each phase; after an error, the head alone. ``unread`` is the number of batches that
+    could not be counted.
+    """
+    import torch
+
+    vector, problem = torch.zeros(SLOTS, dtype=torch.int64), ""
+    try:
+        if any(phase.awaited is not None for phase in phases.values()):
+            vector[WAITING] = 1
+        elif phases:
+            parts = [one.vector().flatten() for phase in phases.values() for one in (phase.sums, phase.before)]
+            if HEAD + sum(map(len, parts)) > SLOTS:
+                raise ValueError("the model has too many moments for the sums of several processes")
+            device = next((part.device for part in parts if part.device.type != "cpu"), vector.device)
+            one, two = digests(phases)
+            head = torch.zeros(HEAD, dtype=torch.int64)
+            head[READY] = head[FIRST + one % BUCKETS] = 1
+            head[DIGESTS:FIRST] = torch.tensor([one, one**2, two, two**2])
+            whole = torch.cat([part.to(device) for part in (head, *parts)])
+            vector = torch.cat((whole, whole.new_zeros(SLOTS - len(whole))))
+    except Exception as error:
+        vector, problem = torch.zeros(SLOTS, dtype=torch.int64), f"{type(error).__name__}: {error}"
+        unread += 1
+    vector[UNREAD] += unread
+    return vector, problem
+
+
+def state_of(numbers: list[int], own: tuple[int, int]) -> State:
+    """Decode the state from the vector added over processes; ``own`` are the :func:`digests` of this process."""
+    ready, one, ones, two, twos = numbers[READY], *numbers[DIGESTS:FIRST]
+    same = one * one == ready * ones and two * two == ready * twos  # zero variance: all digests are equal
+    alike = ready if same else min(numbers[FIRST + own[0] % BUCKETS], ready - 1)
+    return State(ready, numbers[WAITING], numbers[UNREAD], alike)
+
+
+def digests(phases: Mapping[str, Phase]) -> tuple[int, int]:
+    """Two 20-bit hashes of all moments, streams and FLOPs per moment; equal estimators have equal ones."""
+    rows = []
+    for name, phase in phases.items():
+        one = phase.estimator
+        sums = tuple(one.moment_sets.items()), tuple(one.streams), phase.sums.layout.always, one.padded, unit_of(one)
+        rows.append((name, *sums, *(tuple(one.coefficients[kind]) for kind in ("total", "recomputed"))))
+    digest = int.from_bytes(blake2b(repr(rows).encode(), digest_size=8).digest())
+    return digest % 2**BITS, (digest >> BITS) % 2**BITS

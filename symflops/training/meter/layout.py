@@ -6,6 +6,7 @@ A column holds one length per item: a list, an array or a tensor, or an int if a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -15,11 +16,9 @@ from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.ir.index_sets import ONCE, SAMPLES
 
 Vector = tuple[list[int], Any]
-"""Sums of one batch: ints on the host, and a tensor of 32-bit halves if lengths are on a device."""
+"""Sums of one batch by row: (ints on the host, tensor of low and high 32 bits or None if no length is on a device)."""
 
 
-Sets = Mapping[str, Sequence[tuple[str, Sequence[str], int]]]
-"""Index set -> its streams: name, axes, and the default length of an omitted stream."""
 Row = tuple[str, str, tuple[str, ...], Sequence[Any]]
 """A stream of a batch: (index set, name, axes, columns), with a column of lengths per axis."""
 
@@ -39,7 +38,7 @@ class Layout:
         self.sets = {items: tuple(streams) for items, streams in estimator.sets.items()}
         self.terms = estimator.terms
         self.rests = estimator.rests
-        self.inner_lengths = getattr(estimator, "inner_lengths", nothing)  # a vendored module may be older
+        self.inner_lengths = getattr(estimator, "inner_lengths", lambda *_: ())  # a vendored module may be older
         self.moment_sets = tuple(estimator.moment_sets.values())
         always = getattr(estimator, "padded_sums", ())
         self.always = tuple(place for place, name in enumerate(estimator.moment_sets) if name in always)
@@ -50,7 +49,6 @@ class Layout:
         sums = (None,) * len(self.axes) if estimator.whole else plain_sums(self.terms, self.axes)
         named = ((name, axes) for streams in self.sets.values() for name, axes, _ in streams)
         self.tokens = tuple((name, axes, row) for (name, axes), row in zip(named, sums, strict=True))
-        self._divided: tuple[str, ...] | None = None
 
     def by_stream(self, columns: Sequence[Any]) -> Iterator[Row]:
         """Group the columns of a batch by stream: yield (index set, name, axes, columns)."""
@@ -86,15 +84,23 @@ class Layout:
             found[items].append((position, size if axes else 0))
         for items, fault in faults.items():
             found[items].append((self.width - 1, fault))
-        for items, rest in zip(self._sets_of_rests(), self.rests(*columns), strict=True):
+        for items, rest in zip(self.sets_of_rests, self.rests(*columns), strict=True):
             found.setdefault(items, []).append((self.width - 1, (rest != 0) * 1))
         return found
 
-    def _sets_of_rests(self) -> tuple[str, ...]:
-        """The index set of each of the estimator's ``rests``: remainders that must be 0."""
-        if self._divided is None:
-            self._divided = sets_of_rests(self.rests, self.sets)
-        return self._divided
+    @cached_property
+    def sets_of_rests(self) -> tuple[str, ...]:
+        """The index set of each of the estimator's ``rests``, remainders that must be 0.
+
+        It is found by evaluating ``rests`` with tensors for the lengths of one set at a time.
+        """
+        import torch
+
+        owners = [items for items, members in self.sets.items() for _, axes, _ in members for _ in axes or ("",)]
+        ones = ((torch.ones(1, dtype=torch.int64) if owner == items else 1 for owner in owners) for items in self.sets)
+        tried = dict(zip(self.sets, (self.rests(*columns) for columns in ones), strict=True))
+        places = range(len(next(iter(tried.values()), ())))
+        return tuple(next((items for items, found in tried.items() if hasattr(found[one], "shape")), ONCE) for one in places)
 
     def alone(self, name: str) -> bool:
         """Whether a stream is the only one in its index set, so that a batch may have no items of it."""
@@ -117,21 +123,6 @@ def with_rows(real: Vector, padded: Vector, rows: Sequence[int], places: Callabl
     index = places("padded", tuple(rows), padded[1].device)
     kept = padded[1] * 0 if real[1] is None else real[1]
     return host, kept.index_copy(0, index, padded[1].index_select(0, index))
-
-
-def sets_of_rests(rests: Callable[..., Sequence[Any]], sets: Sets) -> tuple[str, ...]:
-    """Find the index set of each remainder, by evaluating ``rests`` with tensors for one set at a time."""
-    import torch
-
-    owners = [items for items, members in sets.items() for _, axes, _ in members for _ in axes or ("",)]
-    tried = {items: rests(*(torch.ones(1, dtype=torch.int64) if of == items else 1 for of in owners)) for items in sets}
-    places = range(len(next(iter(tried.values()), ())))
-    return tuple(next((items for items, found in tried.items() if hasattr(found[place], "shape")), ONCE) for place in places)
-
-
-def nothing(*columns: Any) -> tuple[Any, ...]:
-    """Stand-in for the ``inner_lengths`` of an estimator that has none: returns an empty tuple."""
-    return ()
 
 
 def clipped(column: Any, most: int) -> Any:
@@ -173,19 +164,18 @@ def check_padding(real: Iterable[Row], padded: Iterable[Row]) -> None:
 
 
 def entries_of(columns: Sequence[Any], axes: Sequence[str], count: int, mark: Any) -> Any:
-    """Convert a stream's columns to the form that ``moments`` reads, without items where ``mark`` is 0."""
+    """Convert a stream's columns to the form that ``moments`` reads, without items where ``mark`` is 0.
+
+    The result is a number of items for a stream without axes, a list or array of lengths for one axis, and rows of lengths, one
+    per item, for several axes.
+    """
     if axes and all(hasattr(column, "dtype") for column in columns):
         kept = columns if mark is None else [column[host_array(mark) != 0] for column in columns]
-        return kept[0] if len(axes) == 1 else rows_of(kept)
+        import numpy
+
+        return kept[0] if len(axes) == 1 else numpy.stack([numpy.asarray(column) for column in kept], -1)
     mine = [listed(column, count, mark) for column in columns]
     return len(mine[0]) if not axes else mine[0] if len(axes) == 1 else list(zip(*mine, strict=True))
-
-
-def rows_of(columns: Sequence[Any]) -> Any:
-    """Stack columns into a NumPy array of shape (items, axes)."""
-    import numpy
-
-    return numpy.stack([numpy.asarray(column) for column in columns], -1)
 
 
 def tokens(entries: Any, axes: Sequence[str]) -> int:

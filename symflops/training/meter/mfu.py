@@ -25,11 +25,11 @@ from typing import Any, Unpack
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.training.devices.peaks import Peak, peak, reported_name
 from symflops.training.introspect.model import LIVE, estimators_of
+from symflops.training.meter.accumulate import is_zero
 from symflops.training.meter.counts import Counts
 from symflops.training.meter.describe import description, line_of
 from symflops.training.meter.keys import metrics
 from symflops.training.meter.phases import Phase, check_options, estimators_of_config, seconds_of
-from symflops.training.meter.processes import is_zero
 from symflops.training.meter.types import MeterOptions, Window
 
 ABOVE_ONE = (
@@ -254,18 +254,13 @@ class MFUMeter(Counts):
         """Map the quantities to log (``mfu``, ``tflops``, ``flops``, ...) to values; empty if nothing ran."""
         if not ran.model:
             return {}
-        values: dict[str, float] = {"flops": self.flops}
-        values["flops_per_second"] = ran.model / ran.seconds / self.devices
-        values["tflops"] = values["flops_per_second"] / 1e12
-        values["tokens_per_second"] = ran.tokens / ran.seconds
-        values["tokens_per_device"] = values["tokens_per_second"] / self.devices
-        if self.peak.flops_per_second:
-            values["peak"] = self.peak.tflops or 0.0
-            values["mfu"] = values["flops_per_second"] / self.peak.flops_per_second
-            values["hfu"] = ran.executed / ran.seconds / self.devices / self.peak.flops_per_second
-            if values["mfu"] > 1:
-                self._warn(f"MFU is {values['mfu']:.3f}, above 1: {ABOVE_ONE}; peak: {self.peak}", key="above one")
-        return values
+        model, executed = (flops / ran.seconds / self.devices for flops in (ran.model, ran.executed))
+        tokens, peak = ran.tokens / ran.seconds, self.peak.flops_per_second
+        found = {"flops": self.flops, "flops_per_second": model, "tflops": model / 1e12, "tokens_per_second": tokens}
+        if peak and model > peak:
+            self._warn(f"MFU is {model / peak:.3f}, above 1: {ABOVE_ONE}; peak: {self.peak}", key="above one")
+        shares = {"peak": self.peak.tflops or 0.0, "mfu": model / peak, "hfu": executed / peak} if peak else {}
+        return {**found, "tokens_per_device": tokens / self.devices, **shares}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Restore cumulative FLOPs and steps from a checkpoint, and start the first window."""

@@ -120,7 +120,11 @@ class Phase:
 
     def lacking(self) -> list[str]:
         """Streams that the config implies but no batch has had; each is returned only once."""
-        found = [] if self.awaited else [name for name in self.sums.implied if name not in self.given and self.sums.alone(name)]
+        found = (
+            []
+            if self.awaited
+            else [name for name in self.sums.implied if name not in self.given and self.sums.layout.alone(name)]
+        )
         self.given.update(found)  # report each once
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from operator import add
 from typing import Any, Required, TypedDict
 
@@ -110,5 +110,4 @@ class Window:
 
     def __add__(self, other: Window) -> Window:
         """Merge two windows into one, with sums of FLOPs, tokens, seconds and steps."""
-        model, executed, tokens = self.model + other.model, self.executed + other.executed, self.tokens + other.tokens
-        return Window(model, executed, tokens, self.seconds + other.seconds, self.steps + other.steps)
+        return Window(*map(add, astuple(self), astuple(other)))

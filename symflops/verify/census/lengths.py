@@ -7,7 +7,7 @@ runs has one too many.
 from __future__ import annotations
 
 import copy
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,8 @@ from symflops.verify.tensors import arguments_of, filled, needed
 
 LONGEST = {1: 140, 2: 48, 3: 20}
 """Longest length that is tried, by the number of axes of an item; larger limits in configs are not tested."""
+Arguments = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
+"""Makes the further arguments of a model from a batch; None if no arguments express the batch."""
 TOKEN = 3
 """The token of every text: neither padding nor a special token of a class's defaults."""
 
@@ -55,10 +57,17 @@ class Tried:
 
 
 class LengthCensus:
-    """Runs a case's real class on the CPU at many lengths, and estimates the same batches by the spec."""
+    """Runs a case's real class on the CPU at many lengths, and estimates the same batches by the spec.
 
-    def __init__(self, model: Model, case: LiveCase) -> None:
+    Args:
+        model: The spec.
+        case: The case, whose batch is varied.
+        arguments: Makes the further arguments of each batch; by default those of the case, with lengths replaced.
+    """
+
+    def __init__(self, model: Model, case: LiveCase, arguments: Arguments | None = None) -> None:
         self.case = replace(case, device="cpu")
+        self.arguments = arguments or self.resized
         self.real, built = build(reference_of(model, case), self.case, model.file.path.parent)
         self.config = in_evaluation(model.spec, built)
         self.program = model.program(["forward"], ["torch"], self.config)
@@ -66,22 +75,28 @@ class LengthCensus:
         self.estimator = InterpretedEstimator(self.program, self.config, regime="forward", convention="torch")
 
     def rows(self) -> Iterator[Tried]:
-        """Yield the outcome of each batch of :func:`batches_of`, at lengths that the config suggests."""
+        """Yield the outcome of each batch of :func:`batches_of` that has arguments, at lengths that the config suggests."""
         for batch in batches_of(self.case.batch, lengths_of_interest(self.config)):
-            yield self.tried(batch)
+            further = self.arguments(batch)
+            if further is not None:
+                yield self.tried(batch, further)
 
-    def tried(self, batch: Mapping[str, Any]) -> Tried:
+    def resized(self, batch: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Replace the lengths of the case's batch by those of ``batch`` in the case's further arguments."""
+        found: Mapping[str, Any] = resized(self.case.arguments, dict(changes_of(self.case.batch, batch)))
+        return found
+
+    def tried(self, batch: Mapping[str, Any], further: Mapping[str, Any]) -> Tried:
         """Run the class on a batch, estimate the batch with the spec, and return both outcomes."""
-        counted, failed = self.run(batch)
+        counted, failed = self.run(batch, further)
         try:
             derived = self.estimator.forward(self.estimator.moments(**batch))
         except SymflopsError as error:
             return Tried(batch, failed, str(error))
         return Tried(batch, failed or (f"{counted} FLOPs, and not {derived}" if counted != derived else ""), "")
 
-    def run(self, batch: Mapping[str, Any]) -> tuple[int, str]:
+    def run(self, batch: Mapping[str, Any], further: Mapping[str, Any]) -> tuple[int, str]:
         """Run a copy of the real model on a batch; return (forward FLOPs, error or empty text)."""
-        further = resized(self.case.arguments, dict(changes_of(self.case.batch, batch)))
         batch = {name: items for name, items in batch.items() if name not in self.optional or any_length(items)}
         try:
             with needed("torch").no_grad(), in_time(), plain_attention(), light_counter() as counter:
@@ -123,7 +138,10 @@ def whole_numbers(value: Any) -> Iterator[int]:
 
 
 def batches_of(base: Mapping[str, Any], lengths: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """Yield ``base``, then copies with a new length of all items of a stream along one axis or all axes."""
+    """Yield ``base``, then copies with a new length of all items of a stream along one axis or all axes.
+
+    Equal lengths, such as those of tokens and of their timesteps, are also replaced together.
+    """
     yield dict(base)
     for length in lengths:
         for name, items in base.items():
@@ -136,6 +154,20 @@ def batches_of(base: Mapping[str, Any], lengths: Iterable[int]) -> Iterator[dict
                 yield {**base, name: [replaced(item, length, changed) for item in items]}
             if axes > 1:
                 yield {**base, name: [[length] * axes for _ in items]}
+            for other, axis in [] if axes else equal_axes(base, name):
+                both = [replaced(item, length, () if axis is None else {axis}) for item in base[other]]
+                yield {**base, name: [length for _ in items], other: both}
+
+
+def equal_axes(base: Mapping[str, Any], name: str) -> Iterator[tuple[str, int | None]]:
+    """Yield (stream, axis) whose lengths equal those of the stream ``name``; the axis of a stream of one axis is None."""
+    names = list(base)
+    for other in names:
+        items = base[other]
+        if isinstance(items, list) and items and isinstance(items[0], list):
+            yield from ((other, axis) for axis in range(len(items[0])) if [item[axis] for item in items] == base[name])
+        elif items == base[name] and names.index(other) > names.index(name):
+            yield other, None
 
 
 def replaced(item: Any, length: int, axes: Container[int]) -> Any:

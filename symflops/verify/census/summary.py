@@ -15,12 +15,11 @@ from typing import Any
 
 from symflops.evaluate.classes import admitted, class_name, kind_of, related, texts_in, values_at
 from symflops.library.records.census import source_digest, version_of
-from symflops.library.records.inexact import known_inexact
+from symflops.library.records.verified import known_inexact
 from symflops.verify.census.fields import value_at
 from symflops.verify.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, Survey, plain_lists
 from symflops.verify.census.variations import UNHEARD
-from symflops.verify.classes import config_class_of
-from symflops.verify.defaults import signature_of
+from symflops.verify.classes import config_class_of, signature_of
 
 MEASURES = ("number", "list")
 SMALL = 3
@@ -47,14 +46,14 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
             value for value in bad if kind_of(value) in MEASURES and not texts_in(value) and not is_of_other_length(value, good)
         ]
         same = any(row.verdict in (EXACT, NONE) and kind_of(row.changes[item.path]) in MEASURES for row in found)
-        told = same and item.path in read
+        described_here = same and item.path in read
         counted = depends_on_data(survey) and not any(row.why.startswith("parameters") for row in found if row.verdict == WRONG)
-        if told and not counted:  # larger numbers say nothing about small ones, which may be wrong in isolation
+        if described_here and not counted:  # larger numbers say nothing about small ones, which may be wrong in isolation
             odd = [value for value in odd if kind_of(value) != "number" or value > SMALL]
         lengths = lengths_of(item.path, good, odd, found, survey)
         if odd and not lengths and not counted and "least" not in guard(good, bad):
             lengths = parts_of(item.path, found, survey)
-        if odd and not lengths and "least" not in guard(good, bad) and (told or counted):
+        if odd and not lengths and "least" not in guard(good, bad) and (described_here or counted):
             differs[item.path] = odd
             bad = [value for value in bad if value not in odd]
         texts = words_of(good, bad, known)
@@ -63,7 +62,9 @@ def summary(survey: Survey, rows: Sequence[Row]) -> dict[str, Any]:
             value for value in bad if not texts_in(value) or (isinstance(value, str) and value in texts)
         ]  # else a word is refused
         verdicts = {row.verdict for row in found}
-        if bad or not (verdicts - {UNBUILT} or item.path in read or follows(known)):
+        if bad or not (
+            verdicts - {UNBUILT} or item.path in read or any(kind_of(value) in (*MEASURES, "mapping") for value in known)
+        ):
             guarded[item.path] = guard(good, bad, lengths, idle_numbers(found))
         elif item.path in read or verdicts & {EXACT, REFUSED, WRONG}:
             described.append(item.path)
@@ -119,11 +120,6 @@ def unrun_words(rows: Sequence[Row]) -> set[str]:
         for verdict in (UNRUN, WRONG)
     )
     return idle - wrong - {UNHEARD}
-
-
-def follows(values: Sequence[Any]) -> bool:
-    """Whether some value of a field is a number, a list or a mapping."""
-    return any(kind_of(value) in (*MEASURES, "mapping") for value in values)
 
 
 def open_to_words(rows: Sequence[Row]) -> bool:
@@ -219,17 +215,17 @@ def lengths_of(path: str, good: Sequence[Any], bad: Sequence[Any], rows: Sequenc
         return {"shortest": min(right)}
     found = next(relations(path, rows, survey), None) if bad else None
     if found and not (listed and number):
-        return beside(survey.kind, path, *found)
+        return relation_guard(survey.kind, path, *found)
     return {"lengths": sorted(right)} if listed else {}
 
 
 def parts_of(path: str, rows: Sequence[Row], survey: Survey) -> dict[str, Any]:
     """Find another field that is a multiple of the field ``path`` if and only if the spec is exact.
 
-    The result is the guard of :func:`beside` that requires such a multiple; empty if there is no such field.
+    The result is the guard of :func:`relation_guard` that requires such a multiple; empty if there is no such field.
     """
     found = next(relations(path, rows, survey, {"number": "part"}), None)
-    return beside(survey.kind, path, *found) if found else {}
+    return relation_guard(survey.kind, path, *found) if found else {}
 
 
 BESIDE = {"list": "long", "number": "indices"}
@@ -243,8 +239,8 @@ def relations(path: str, rows: Sequence[Row], survey: Survey, words: Mapping[str
     names the relation to test, by the kind of the other field's value.
     """
     part = path.rpartition(".")[0]
-    told = [row for row in rows if kind_of(row.changes[path]) in MEASURES]
-    right, wrong = ([row.config for row in told if row.verdict in kinds] for kinds in ((EXACT, NONE), (WRONG,)))
+    compared = [row for row in rows if kind_of(row.changes[path]) in MEASURES]
+    right, wrong = ([row.config for row in compared if row.verdict in kinds] for kinds in ((EXACT, NONE), (WRONG,)))
     right += [base.json for base in survey.bases if kind_of(value_at(base.json, path)) in MEASURES]
     configs = [plain_lists_in(config) for config in (*right, *wrong)]
     inner: Any = (value_at(configs[0], part) if part else configs[0]) if right else None
@@ -262,7 +258,7 @@ def plain_lists_in(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: plain_lists_in(value) if isinstance(value, Mapping) else plain_lists(value) for name, value in config.items()}
 
 
-def beside(kind: Any, path: str, word: str, other: str) -> dict[str, Any]:
+def relation_guard(kind: Any, path: str, word: str, other: str) -> dict[str, Any]:
     """Build the guard of a field that is related to another: ``{"related": [[word, other, default]]}``.
 
     ``word`` names the relation, ``other`` the other field. Its default, or the default's length, is left out if unknown.
@@ -288,10 +284,7 @@ def values_of_absent_fields(kind: Any, guarded: Mapping[str, Any], words: Mappin
 
 
 def default(kind: Any, path: str) -> list[Any]:
-    """The default of the config field ``path``, in a list; the list is empty if the default is unknown."""
+    """The default of the config field ``path`` as the only item of a list; empty if the default is unknown."""
     config_class = config_class_of(kind)
-    if hasattr(config_class, "to_dict"):
-        found = values_at(config_class().to_dict(), path)
-    else:
-        found = values_at(signature_of(config_class or kind), path)
-    return list(json.loads(json.dumps(found, default=str)))
+    known = config_class().to_dict() if hasattr(config_class, "to_dict") else signature_of(config_class or kind)
+    return list(json.loads(json.dumps(values_at(known, path), default=str)))

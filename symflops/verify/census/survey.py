@@ -63,7 +63,7 @@ class Row:
     parameters: Mapping[str, Shape] = field(default_factory=dict)
     passes: tuple[int, int] | None = None
 
-    def tells(self, parameters: Mapping[str, Shape]) -> bool:
+    def is_informative(self, parameters: Mapping[str, Shape]) -> bool:
         """Whether the variation is worth recording: the class runs, or its parameters differ from the base's.
 
         ``parameters`` are the shapes of the base's parameters, by name.

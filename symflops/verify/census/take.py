@@ -40,7 +40,7 @@ class Taken:
         return f"{self.survey.reference}: {found or 'nothing'}, from {len(self.survey.bases)} of {self.cases} cases"
 
 
-def taken(model: Model, seed: int) -> dict[str, Taken]:
+def census_by_class(model: Model, seed: int) -> dict[str, Taken]:
     """Take the census of the classes of a spec: ``package.Class`` -> census.
 
     The classes are those of the spec's live cases. Of classes with the same config class, only the first is in the result.
@@ -75,14 +75,18 @@ def of_each_config(references: Iterable[str], folder: Path) -> list[str]:
 
 
 def recorded(model: Model, found: Mapping[str, Taken], seed: int) -> dict[str, Any]:
-    """Convert variations and the real class's figures to JSON data, for tests without the library."""
+    """Convert variations and the real class's figures to JSON data, for tests without the library.
+
+    ``classes`` maps each class to ``bases`` (number of the base -> config) and ``rows``, as :func:`of_row` converts them.
+    """
     classes = {}
     for reference, one in found.items():
         bases = {base.number: saved(base.seen.config) for base in one.survey.bases}
         own = {base.number: base.seen.parameters for base in one.survey.bases}
-        told = (row for row in one.rows if row.verdict in COMPARED or (is_answerable(row) and row.tells(own[row.base])))
-        rows = [of_row(row, bases[row.base]) for row in told]
-        classes[reference] = {"bases": bases, "rows": rows}
+        kept = (
+            row for row in one.rows if row.verdict in COMPARED or (is_answerable(row) and row.is_informative(own[row.base]))
+        )
+        classes[reference] = {"bases": bases, "rows": [of_row(row, bases[row.base]) for row in kept]}
     return {"spec": model.spec.name, "seed": seed, "classes": classes}
 
 
@@ -92,7 +96,11 @@ def is_answerable(row: Row) -> bool:
 
 
 def of_row(row: Row, base: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a variation to JSON data; of its complete config, only what differs from ``base`` is kept."""
+    """Convert a variation to JSON data; of its complete config, only fields that differ from ``base`` are kept.
+
+    ``set`` maps the changed fields to their values; ``effect`` is whether the change has an effect; ``passes`` and
+    ``parameters`` are the FLOPs and elements of the real class.
+    """
     config = saved(row.config)
     return {
         "base": row.base, "set": saved(row.changes), "effect": row.verdict != NONE, **({"edge": True} if row.edge else {}),

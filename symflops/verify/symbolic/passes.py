@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from symflops.verify.counting import dispatching, first_tensors, plain_attention, tensors_in
+from symflops.verify.counting import counter, dispatching, first_tensors, plain_attention, tensors_in
 from symflops.verify.tensors import needed
 
 WORDS = """
@@ -21,20 +21,20 @@ fused_dropout fused_rms_norm gather glu grid_sampler_2d grid_sampler_3d histc hu
 index_copy index_fill index_put index_select is_same_size item kthvalue l1_loss lift_fresh linspace local_scalar_dense
 log_softmax logcumsumexp masked_fill masked_scatter masked_select max_pool2d_with_indices max_pool3d_with_indices
 median mode mse_loss multinomial native_batch_norm native_batch_norm_legit native_batch_norm_legit_no_training
-native_dropout native_group_norm native_layer_norm new_empty new_empty_strided new_full new_ones new_zeros nll_loss nll_loss2d nonzero
-normal one_hot ones ones_like pixel_shuffle pixel_unshuffle polar prelu_kernel prims_convert_element_type put rand
-rand_like randint randn randn_like randperm reflection_pad1d reflection_pad2d reflection_pad3d renorm repeat
-repeat_interleave replication_pad1d replication_pad2d replication_pad3d reshape_alias resize roll rot90
-rrelu_with_noise safe_softmax scalar_tensor scatter scatter_add scatter_reduce searchsorted segment_reduce select
-select_scatter set slice slice_scatter smooth_l1_loss softmax sort split_with_sizes_copy stack sym_numel sym_size
-sym_stride take to_copy topk tril tril_indices triu triu_indices unfold uniform unique2 unique_consecutive unique_dim
-unsafe_index unsafe_split unsafe_view upsample_bicubic2d upsample_bicubic2d_aa upsample_bilinear2d
-upsample_bilinear2d_aa upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
+native_dropout native_group_norm native_layer_norm new_empty new_empty_strided new_full new_ones new_zeros nll_loss
+nll_loss2d nonzero normal one_hot ones ones_like pixel_shuffle pixel_unshuffle polar prelu_kernel
+prims_convert_element_type put rand rand_like randint randn randn_like randperm reflection_pad1d reflection_pad2d
+reflection_pad3d renorm repeat repeat_interleave replication_pad1d replication_pad2d replication_pad3d reshape_alias
+resize roll rot90 rrelu_with_noise safe_softmax scalar_tensor scatter scatter_add scatter_reduce searchsorted
+segment_reduce select select_scatter set slice slice_scatter smooth_l1_loss softmax sort split_with_sizes_copy stack
+sym_numel sym_size sym_stride take to_copy topk tril tril_indices triu triu_indices unfold uniform unique2
+unique_consecutive unique_dim unsafe_index unsafe_split unsafe_view upsample_bicubic2d upsample_bicubic2d_aa
+upsample_bilinear2d upsample_bilinear2d_aa upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
 upsample_nearest_exact1d upsample_nearest_exact2d upsample_trilinear3d value_selecting_reduction view_as_complex
 view_as_real weight_norm_differentiable weight_norm_interface where zeros zeros_like
 """
 FREE = frozenset(WORDS.split())
-"""Operators of PyTorch that move, compare, reduce, draw or work element by element: no convention counts them as contractions."""
+"""Operators of PyTorch that move, compare, reduce, draw or work element by element: none of them is a contraction."""
 VARIANT = re.compile(r"(_backward)?(_data|_copy|_out|_forward)?_?$")
 """Ends of an operator's name that say in which pass, or into which tensor, it works."""
 
@@ -85,10 +85,10 @@ def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] 
         return operator(*args, **kwargs)
 
     with plain_attention(), kernels_that_are_counted(), nonzero_on_meta(), outputs_of(model, shapes), dispatching(seen):
-        with symbolic_counter() as ahead:
+        with counter() as ahead:
             output = model(*positional, **arguments)
         summed = [one for one in first_tensors(output) if one.requires_grad]
-        with symbolic_counter() as back:
+        with counter() as back:
             if summed:
                 torch.autograd.backward([total_of(one) for one in summed])
     modules = {path: total(flops.values()) for path, flops in ahead.get_flop_counts().items()}
@@ -106,23 +106,6 @@ def total(values: Any) -> Any:
     for value in values:
         found = found + value
     return found
-
-
-def symbolic_counter() -> Any:
-    """PyTorch's FLOP counter without a display, with grouped convolutions corrected, in integers of any kind."""
-    torch, counting = needed("torch"), needed("torch.utils.flop_counter")
-
-    def convolution_backward(*given: Any, out_val: Any = None, **_: Any) -> Any:
-        *shared, groups, mask = given
-
-        def count(*wanted: bool) -> Any:
-            return counting.conv_backward_flop(*shared, groups, list(wanted), out_val=out_val)
-
-        return count(mask[0], False, False) + count(False, mask[1], False) // groups
-
-    convolution_backward._get_raw = True  # type: ignore[attr-defined]  # makes the counter pass tensors, not shapes
-    mapping = {torch.ops.aten.convolution_backward: convolution_backward}
-    return counting.FlopCounterMode(depth=None, display=False, custom_mapping=mapping)
 
 
 @contextmanager

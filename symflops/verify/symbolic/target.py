@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symflops.evaluate.unread import is_id
-from symflops.verify.classes import argument_of, arguments_of, config_class_of, converted, made
+from symflops.verify.classes import argument_of, arguments_of, config_class_of, config_object, converted
 from symflops.verify.tensors import needed
 
 Place = tuple[str | int, ...]
@@ -55,7 +55,7 @@ class Target:
                 if one.default is not one.empty
             }
             return {**defaults, **converted(self.kind.__init__, given)}
-        found = made(own, given)
+        found = config_object(own, given)
         for part in parts(found):
             prepare(part)
         return found
