@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from sympy import Expr, Integer, Symbol
 
+from symflops.build.graph_builder import Claims
 from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError, cycle, renamed
 from symflops.build.iterations import iteration_path, module_lists, place_body
-from symflops.build.parameter_table import Claims
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.selected_iterations import SelectedIterations
 from symflops.build.services import PlaceEntries, Services

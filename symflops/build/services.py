@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from symflops.build.expressions import Evaluator
-from symflops.build.graph_builder import GraphBuilder
+from symflops.build.graph_builder import GraphBuilder, ParameterTable
 from symflops.build.limits import OperatorLimit
 from symflops.build.name_binding import NameBinder
-from symflops.build.parameter_table import ParameterTable
 from symflops.build.scopes import Frame
 from symflops.build.streams import Streams
 from symflops.build.surroundings import Surroundings
