@@ -7,10 +7,10 @@ from typing import Any
 
 from sympy import Expr
 
-from symflops.build.limits import MAX_UNROLLED
 from symflops.build.scopes import Binding, Frame
 from symflops.build.selected_iterations import SelectedIterations
 from symflops.build.services import PlaceEntries, Services
+from symflops.build.surroundings import MAX_UNROLLED
 from symflops.ir.patterns import Path
 from symflops.ir.spec import Entry, Group, Repeat
 from symflops.support.findings import Diagnostic, SpecError

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from symflops.build.expressions import Evaluator
 from symflops.build.graph_builder import GraphBuilder, ParameterTable
-from symflops.build.limits import OperatorLimit
 from symflops.build.name_binding import NameBinder
 from symflops.build.scopes import Frame
 from symflops.build.streams import Streams
-from symflops.build.surroundings import Surroundings
+from symflops.build.surroundings import OperatorLimit, Surroundings
 from symflops.formula.polynomial import Definitions
 from symflops.ir.spec import Entry, Spec
 from symflops.ops.stacks import Stacks
