@@ -14,9 +14,8 @@ from typing import Any
 from sympy import Expr, Integer, Symbol
 
 from symflops.build.entries import EntryPlacer
-from symflops.build.journal import Journaled
 from symflops.build.roles import with_roles
-from symflops.build.scopes import ABSENT, Binding, Frame
+from symflops.build.scopes import ABSENT, Binding, Frame, Journaled
 from symflops.build.services import Services, services_of
 from symflops.build.streams import Streams, declared_as
 from symflops.formula.domain import Setting, known

@@ -8,8 +8,7 @@ from typing import Any
 
 from sympy import Expr, Symbol
 
-from symflops.build.journal import Journaled
-from symflops.build.scopes import Binding, Frame
+from symflops.build.scopes import Binding, Frame, Journaled
 from symflops.formula.functions import Excess, Reading, is_index, size_symbol
 from symflops.formula.polynomial import Definitions
 from symflops.formula.truth import NO, YES, Truth
