@@ -18,9 +18,8 @@ from sympy import Expr, Integer, Symbol
 
 from symflops.build.graph_builder import Claims
 from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError, cycle, renamed
-from symflops.build.iterations import iteration_path, module_lists, place_body
+from symflops.build.iterations import SelectedIterations, iteration_path, module_lists, place_body
 from symflops.build.scopes import ABSENT, Binding, Frame
-from symflops.build.selected_iterations import SelectedIterations
 from symflops.build.services import PlaceEntries, Services
 from symflops.formula.functions import AtLeast, FloorDiv, Least, Modulo, Most, is_index, size_symbol
 from symflops.formula.truth import NO, Truth, UnknownSizeError, all_of
