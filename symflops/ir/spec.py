@@ -312,7 +312,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A whole spec as parsed, in the view (:func:`symflops.read.classes.view`) for some of its classes.
+    """A whole spec as parsed, in the view (:func:`symflops.read.variants.view`) for some of its classes.
 
     Attributes:
         name: Its name.

@@ -15,7 +15,7 @@ from symflops.ir.convention import ROLES
 from symflops.ops.fields import COMMON, Field, Form, words_of
 from symflops.ops.table import ALL
 from symflops.read import field_tables as tables
-from symflops.read.classes import RENAME
+from symflops.read.variants import RENAME
 
 Schema = dict[str, Any]
 DRAFT = "http://json-schema.org/draft-07/schema#"

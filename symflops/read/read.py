@@ -15,7 +15,6 @@ from symflops.formula.identifiers import CONFIG_KEY, MODULE, why_not_latex
 from symflops.ir.batch import Layout
 from symflops.ir.spec import BaselineSpec, InputSpec, Name, SizeSpec, Spec, StreamSpec
 from symflops.ops.fields import words_of
-from symflops.read.classes import read_classes, view
 from symflops.read.definition_order import check_defaults
 from symflops.read.entries import BlockText, Entries
 from symflops.read.extends import extended, no_bases
@@ -23,7 +22,7 @@ from symflops.read.field_tables import BASELINE, DOCUMENT, INPUT, ITEMS, SIZE, S
 from symflops.read.language import other_language
 from symflops.read.layouts import Scope, axes_of, dimensions, variables_of
 from symflops.read.shapes import Shapes
-from symflops.read.variants import read_variants
+from symflops.read.variants import read_classes, read_variants, view
 from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, Sequence, read_yaml
 from symflops.support.findings import Reporter, Source, SpecError, SymflopsError, did_you_mean
 from symflops.support.reading import parse_json
