@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 from symflops.ir.convention import MAIN
 from symflops.ir.graph import Graph
 from symflops.ir.nodes import Loop, Node, Operator, Push, Select, with_operators
-from symflops.read.plain_values import python_value
 from symflops.read.spec_files import PACKAGE, read_source
-from symflops.read.yaml_nodes import read_yaml
+from symflops.read.yaml_nodes import python_value, read_yaml
 from symflops.support.findings import Reporter
 
 TABLE = PACKAGE / "conventions" / "tables" / "roles.yaml"

@@ -39,7 +39,7 @@ from symflops.lower.moments import Amounts, Key, Moments
 from symflops.lower.names import definition_infos, read_fields, size_fields
 from symflops.lower.parameters import Parameters
 from symflops.lower.requirements import requirements
-from symflops.read.plain_values import frozen
+from symflops.read.yaml_nodes import frozen
 
 T = TypeVar("T")
 

@@ -20,9 +20,8 @@ from symflops.formula.identifiers import CLASS, PATH, VARIANT
 from symflops.formula.table import ConfigError
 from symflops.formula.truth import UnknownSizeError
 from symflops.ir.spec import ClassSpec, Name, SizeSpec, Spec, VariantSpec
-from symflops.read.plain_values import frozen, python_value, python_value as value_of_node
 from symflops.read.shapes import Shapes
-from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar
+from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, frozen, python_value, python_value as value_of_node
 from symflops.support.findings import Diagnostic, SpecError, did_you_mean
 
 RENAME = "rename"
