@@ -12,10 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from symflops.read.edits import Edits, written
+from symflops.read.edits import Edits, graphs, quotes, written
 from symflops.read.entry_paths import ENTRY, HERE
 from symflops.read.language import LANGUAGE, other_language
-from symflops.read.quotes import graphs, quotes
 from symflops.read.yaml_nodes import Mapping, Node, Scalar, Sequence, read_yaml
 from symflops.support.findings import Source, SpecError
 
