@@ -23,7 +23,7 @@ from symflops.ir.nodes import Operator, Part, Stream, Value
 from symflops.ir.patterns import Path
 from symflops.ir.spec import BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat
 from symflops.ops.elementwise import rows_match
-from symflops.read.bound_names import assigned
+from symflops.read.definition_order import assigned
 from symflops.support.findings import Diagnostic, Label, SpecError
 
 CHOICE = "expert_choice"

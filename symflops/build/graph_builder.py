@@ -19,7 +19,7 @@ from symflops.ir.nodes import Parameter, Part, Stream, Value
 from symflops.ir.patterns import Path, selectors
 from symflops.ir.spec import Entry, Name, Repeat, SizeSpec
 from symflops.ops.kind import Call
-from symflops.read.bound_names import assigned, named_results
+from symflops.read.definition_order import assigned, named_results
 from symflops.support.findings import Label
 
 

@@ -27,7 +27,7 @@ from symflops.formula.words import said
 from symflops.ir.nodes import Carry, Loop, Node, Value
 from symflops.ir.patterns import Path
 from symflops.ir.spec import Repeat
-from symflops.read.bound_names import assigned
+from symflops.read.definition_order import assigned
 from symflops.support.findings import Diagnostic, SpecError
 
 MAX_CUTS = 8

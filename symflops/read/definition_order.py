@@ -8,8 +8,38 @@ from typing import Any
 
 from symflops.formula.expression import Expression, names
 from symflops.ir.spec import BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat, SizeSpec
-from symflops.read.bound_names import assigned
 from symflops.support.findings import Diagnostic, Label, Reporter, did_you_mean
+
+
+def assigned(entries: Sequence[Entry]) -> frozenset[str]:
+    """Names that ``entries`` may bind to a value, or to whose value they may add a result."""
+    found: set[str] = set()
+    for entry in entries:
+        if isinstance(entry, Faulty):
+            found |= set(entry.names)
+        elif isinstance(entry, Group) and entry.experts is not None:
+            found |= {name.text for name in entry.to} or {entry.path.text}
+        elif isinstance(entry, (Repeat, Group)):
+            found |= assigned(entry.body)
+        else:
+            fields = entry.fields if isinstance(entry, OperatorEntry) else entry.common
+            names = fields.get("to")
+            found |= {name.text for name in names} if names else {entry.path.text}
+            found |= {name.text for name in fields.get("add_to") or ()}
+    return frozenset(found - {"_"})
+
+
+def named_results(entry: Entry) -> frozenset[str]:
+    """Names that an entry gives its results under ``to``; without those under ``add_to``."""
+    if isinstance(entry, Faulty):
+        return frozenset(entry.names) - {"_"}
+    if isinstance(entry, Repeat):
+        return frozenset()
+    fields = (
+        {"to": entry.to} if isinstance(entry, Group) else entry.fields if isinstance(entry, OperatorEntry) else entry.common
+    )
+    return frozenset(name.text for name in fields.get("to") or ()) - {"_"}
+
 
 EARLY = "entries run in the order written: move this one below that, or read a value that is there already"
 
