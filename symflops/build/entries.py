@@ -1,7 +1,8 @@
 """Places entries in a region, under their conditions; after a faulty entry the next ones are still checked.
 
 Inside a block only its inputs and parameters are visible. Each parameter of routed experts exists once per expert, and each
-row runs through some of the experts."""
+row runs through some of the experts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings about names that are read before they are bound; reports where they are bound, or the cycle of definitions."""
+"""Names that entries bind; findings about names that are read before they are bound, or define each other in a cycle."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 from symflops.formula.expression import Expression, names
 from symflops.ir.spec import BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat, SizeSpec
 from symflops.support.findings import Diagnostic, Label, Reporter, did_you_mean
+
+EARLY = "entries run in the order written: move this one below that, or read a value that is there already"
 
 
 def assigned(entries: Sequence[Entry]) -> frozenset[str]:
@@ -23,8 +25,7 @@ def assigned(entries: Sequence[Entry]) -> frozenset[str]:
             found |= assigned(entry.body)
         else:
             fields = entry.fields if isinstance(entry, OperatorEntry) else entry.common
-            names = fields.get("to")
-            found |= {name.text for name in names} if names else {entry.path.text}
+            found |= {name.text for name in fields.get("to") or ()} or {entry.path.text}
             found |= {name.text for name in fields.get("add_to") or ()}
     return frozenset(found - {"_"})
 
@@ -39,9 +40,6 @@ def named_results(entry: Entry) -> frozenset[str]:
         {"to": entry.to} if isinstance(entry, Group) else entry.fields if isinstance(entry, OperatorEntry) else entry.common
     )
     return frozenset(name.text for name in fields.get("to") or ()) - {"_"}
-
-
-EARLY = "entries run in the order written: move this one below that, or read a value that is there already"
 
 
 def check_defaults(sizes: Sequence[SizeSpec], report: Reporter) -> None:

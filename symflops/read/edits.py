@@ -1,4 +1,7 @@
-"""Edits a YAML text at the positions of its nodes; the rest of the text keeps its layout and comments."""
+"""Edits a YAML text at the positions of its nodes; the rest of the text keeps its layout and comments.
+
+An edit of its own removes quotes that YAML does not need around lists, formulas and layouts of a spec.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,10 @@
-"""Reads ``variants``: structures of published models, each given by the config fields that differ from the defaults.
+"""Reads the classes and the variants of a spec, and specialises a spec to one of its classes.
 
-A field that a variant omits has its default, as in a config. Values are config values, not expressions.
+``reference`` lists the classes. A row gives values of sizes that have no config field (``head: none``), and under ``rename``
+path prefixes that differ in this class (``rename: {model: ""}`` for a base model, whose parameters lack the prefix).
+
+``variants`` lists structures of published models, each given by the config fields that differ from the defaults. A field that
+a variant omits has its default, as in a config. Values are config values, not expressions.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from symflops.evaluate.classes import check_class, class_in, class_name, without_pipeline
-from symflops.evaluate.config import as_read, as_whole, checked, is_null, look_up, put
+from symflops.evaluate.config import as_read, as_whole, is_null, look_up, put
 from symflops.evaluate.sizes import checked
 from symflops.formula.domain import known, python_value
 from symflops.formula.evaluate import evaluate
@@ -21,10 +25,15 @@ from symflops.formula.table import ConfigError
 from symflops.formula.truth import UnknownSizeError
 from symflops.ir.spec import ClassSpec, Name, SizeSpec, Spec, VariantSpec
 from symflops.read.shapes import Shapes
-from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, frozen, python_value, python_value as value_of_node
+from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, frozen, python_value as value_of_node
 from symflops.support.findings import Diagnostic, SpecError, did_you_mean
 
 RENAME = "rename"
+DEFAULT, DERIVED = "default", "derived"
+"""Names of structures in an estimate: of the defaults, and of one derived on request for a config."""
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+COUNTED = ("number", "entries", "position", "rational")
+"""The kinds of sizes that stay symbols in a graph, unless its structure depends on their value."""
 
 
 def read_classes(node: Node | None, decided: Sequence[SizeSpec], shapes: Shapes) -> tuple[ClassSpec, ...]:
@@ -61,7 +70,7 @@ def _row(key: Scalar, node: Node, decided: Sequence[SizeSpec], shapes: Shapes) -
 
 
 def _value(field: Scalar, node: Node, size: SizeSpec, shapes: Shapes) -> Any:
-    value = frozen(python_value(node, shapes.report))
+    value = frozen(value_of_node(node, shapes.report))
     try:
         return checked(size.kind, field.text, value) if value is not None or not size.optional else None
     except ConfigError:
@@ -113,13 +122,6 @@ def view_of_config(spec: Spec, config: Mapping[str, Any] | None) -> Spec:
     config = without_pipeline(config, spec.pipelines)
     check_class(spec.name, spec.references, spec.model_types, config)
     return view(spec, class_in(config) if spec.classes else "")
-
-
-DEFAULT, DERIVED = "default", "derived"
-"""Names of structures in an estimate: of the defaults, and of one derived on request for a config."""
-NOTHING: Mapping[str, Any] = MappingProxyType({})
-COUNTED = ("number", "entries", "position", "rational")
-"""The kinds of sizes that stay symbols in a graph, unless its structure depends on their value."""
 
 
 def read_variants(node: Node | None, sizes: Sequence[SizeSpec], shapes: Shapes) -> tuple[VariantSpec, ...]:

@@ -5,6 +5,9 @@ reading. Anchors, aliases, tags and second documents are refused: no spec needs 
 
 PyYAML's libyaml parses first if it is available. If it reports an error or could differ, ruamel.yaml, which is slower, parses
 again, so all messages and locations come from ruamel.yaml.
+
+Parts of a page without expressions (configs, batches) become plain Python values. There unquoted scalars follow the core
+rules of YAML 1.2 (``true``, ``null``, ``12``, ``1e-5``); quoted ones are texts.
 """
 
 from __future__ import annotations
