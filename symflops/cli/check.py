@@ -108,7 +108,7 @@ def explain(code: str) -> int:
     """Print what the kind of finding ``code`` means; return the exit code 0."""
     import textwrap
 
-    from symflops.support.codes import kinds
+    from symflops.support.findings import kinds
 
     if code not in kinds():
         hint = did_you_mean(code, kinds(), f"there are {', '.join(kinds())}")

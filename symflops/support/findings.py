@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from symflops.support.errors import SymflopsError, did_you_mean
@@ -82,7 +84,7 @@ class Diagnostic:
     """One finding: an error or a warning about a place in a file.
 
     Attributes:
-        code: Its kind, as :mod:`symflops.support.codes` explains.
+        code: Its kind, as :mod:`symflops.support.findings` explains.
         message: The fact.
         span: The place; None if there is none.
         hint: A proposal for a fix; empty if none.
@@ -261,3 +263,14 @@ __all__ = [
     "did_you_mean",
     "in_order",
 ]
+
+
+PAGE = Path(__file__).with_name("codes.md")
+
+
+@lru_cache(maxsize=1)
+def kinds() -> dict[str, str]:
+    """Code of each kind of finding -> its explanation in the documentation, on one line."""
+    _, *sections = PAGE.read_text("utf-8").split("\n## ")
+    parts = (section.partition("\n") for section in sections)
+    return {code.strip(): " ".join(text.split()) for code, _, text in parts}
