@@ -19,7 +19,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from symflops.cli.arguments import argument, arguments_of
+from symflops.cli.terminal import argument, arguments_of
 from symflops.support.errors import SymflopsError, did_you_mean
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from symflops.cli.arguments import CONFIG, JSON, argument, arguments_of
+from symflops.cli.terminal import CONFIG, JSON, argument, arguments_of
 from symflops.support.errors import SymflopsError
 
 if TYPE_CHECKING:

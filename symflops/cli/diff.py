@@ -19,9 +19,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from symflops.cli.arguments import BATCH, CONVENTION, JSON, REGIME, argument, arguments_of
 from symflops.cli.estimate import batch_of
-from symflops.cli.terminal import of_batch, scaled
+from symflops.cli.terminal import BATCH, CONVENTION, JSON, REGIME, argument, arguments_of, of_batch, scaled
 from symflops.evaluate.units import unit_of
 from symflops.support.errors import SymflopsError
 

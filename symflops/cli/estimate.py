@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 
-from symflops.cli.arguments import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, UNIT, argument, arguments_of
-from symflops.cli.terminal import scaled, tell
+from symflops.cli.terminal import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, UNIT, argument, arguments_of, scaled, tell
 from symflops.evaluate.evidence import grade_of
 from symflops.evaluate.units import AS_SOURCE, MULTIPLY_ADD, NAMES
 from symflops.support.errors import SymflopsError

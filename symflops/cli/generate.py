@@ -21,8 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from symflops.cli.arguments import SPECS, argument, arguments_of, one_of
 from symflops.cli.progress import in_workers
+from symflops.cli.terminal import SPECS, argument, arguments_of, one_of
 from symflops.support.errors import SymflopsError, did_you_mean
 
 configure = arguments_of(

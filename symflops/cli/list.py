@@ -12,8 +12,7 @@ import argparse
 import json
 from typing import Any
 
-from symflops.cli.arguments import JSON, argument, arguments_of
-from symflops.cli.terminal import line_width, wrapped
+from symflops.cli.terminal import JSON, argument, arguments_of, line_width, wrapped
 
 KINDS = ("specs", "regimes", "conventions", "blocks", "operators", "devices")
 

@@ -24,8 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from symflops.cli.arguments import SPECS, argument, arguments_of
 from symflops.cli.progress import progress
+from symflops.cli.terminal import SPECS, argument, arguments_of
 from symflops.support.errors import SymflopsError
 
 STATUSES = ("exact", "inexact", "mismatch", "stale", "error", "no-spec")
