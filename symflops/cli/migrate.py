@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     """
     from pathlib import Path
 
-    from symflops.cli.actions.migrate import files_of, migrate
+    from symflops.read.migration import files_of, migrate
     from symflops.support.findings import SpecError, SymflopsError
 
     read = old = failed = 0
