@@ -23,6 +23,7 @@ from symflops.formula.expression import names
 from symflops.formula.identifiers import CLASS, PATH, VARIANT
 from symflops.formula.table import ConfigError
 from symflops.formula.truth import UnknownSizeError
+from symflops.ir.regime import Regime
 from symflops.ir.spec import ClassSpec, Name, SizeSpec, Spec, VariantSpec
 from symflops.read.shapes import Shapes
 from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, frozen, python_value as value_of_node
@@ -269,3 +270,20 @@ def value_in(sizes: Sequence[SizeSpec], wanted: str, config: Mapping[str, Any], 
             return value
         scope[size.name.text] = known(value)
     return None
+
+
+def view_of_regime(spec: Spec, regime: Regime) -> Spec:
+    """Specialise the spec to the parts that ``regime`` runs: the sizes of other parts become 0.
+
+    Raises:
+        SpecError: the regime names a part that the spec does not have.
+    """
+    known = dict.fromkeys(size.part for size in spec.sizes if size.part)
+    for part in regime.parts:
+        if part not in known:
+            message = f"regime '{regime.name}' runs '{part}', a part that '{spec.name}' does not have"
+            hint = did_you_mean(part, known, f"it has {', '.join(known) or 'no parts'}")
+            raise SpecError([Diagnostic("unknown-part", message, regime.places.get(part), hint)])
+    apart = tuple(size for size in spec.sizes if size.part and size.part not in regime.parts)
+    constants = (*spec.constants, *((size.name.text, 0) for size in apart))
+    return replace(spec, sizes=tuple(size for size in spec.sizes if size not in apart), constants=constants, apart=apart)
