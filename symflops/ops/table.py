@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from symflops.ops.activation import act
 from symflops.ops.attention import attention
-from symflops.ops.bilinear import bilinear
 from symflops.ops.convolution import conv
 from symflops.ops.elementwise import add, detach, map_values, mul, zeros
 from symflops.ops.kind import Kind
-from symflops.ops.linear import linear
+from symflops.ops.linear import bilinear, linear
 from symflops.ops.lookup import embedding, raw_parameter
 from symflops.ops.matmul import matmul
 from symflops.ops.norms import normalisation
