@@ -16,8 +16,7 @@ from symflops.formula.truth import NO, YES, Truth, UnknownSizeError
 from symflops.ir.nodes import Operator, Pop, Push, Value
 from symflops.ir.patterns import Path
 from symflops.ir.spec import Name, OperatorEntry, Template, Tie
-from symflops.ops.fields import Field, Form
-from symflops.ops.kind import Call, Kind, operand_place
+from symflops.ops.kind import Call, Field, Form, Kind, operand_place
 from symflops.ops.table import KINDS
 from symflops.support.findings import Diagnostic, Span, SpecError
 

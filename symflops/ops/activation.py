@@ -11,8 +11,7 @@ from symflops.formula import functions as fn
 from symflops.formula.domain import Setting
 from symflops.formula.truth import NO, YES, Truth, any_of
 from symflops.ops.elementwise import rows_match
-from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call, cases, operator_kind
+from symflops.ops.kind import FROM, Call, Field, Form, cases, operator_kind
 
 LEARNED = {"prelu": ("weight",), "xielu": ("alpha_p", "alpha_n")}
 """Activations with parameters, one number each: torch.nn.PReLU and transformers.activations.XIELUActivation."""

@@ -17,8 +17,7 @@ from symflops.ir.contraction import Extent, Operand, Pairs
 from symflops.ir.nodes import Part, Stream, Value
 from symflops.ops.attention_blocks import with_blocks
 from symflops.ops.elementwise import joining
-from symflops.ops.fields import Field, Form
-from symflops.ops.kind import Call, cases, operator_kind, symbol_or_value
+from symflops.ops.kind import Call, Field, Form, cases, operator_kind, symbol_or_value
 from symflops.support.findings import did_you_mean
 
 BOUNDS = ("prefix", "sliding", "local", "chunked")

@@ -9,8 +9,7 @@ from symflops.formula.truth import unequal_widths
 from symflops.formula.words import said
 from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.nodes import Part, Stream, Value
-from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call, operator_kind
+from symflops.ops.kind import FROM, Call, Field, Form, operator_kind
 
 Refuse = Callable[..., NoReturn]
 

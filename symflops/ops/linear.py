@@ -7,8 +7,7 @@ from sympy import Add, Integer
 from symflops.formula.words import said, words_of
 from symflops.ir.contraction import Operand
 from symflops.ops.elementwise import rows_match
-from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
-from symflops.ops.kind import Call, operator_kind, whole
+from symflops.ops.kind import BIAS_NAME, FROM, TIE, WEIGHT, Call, Field, Form, operator_kind, whole
 
 
 @operator_kind(

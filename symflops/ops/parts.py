@@ -7,8 +7,7 @@ from sympy import Add
 from symflops.formula.words import said
 from symflops.ir.nodes import Stream
 from symflops.ops.elementwise import joining, rows_match
-from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call, operator_kind
+from symflops.ops.kind import FROM, Call, Field, Form, operator_kind
 
 ALONG = Field("along", Form.WORD, "what is joined or cut", default="width", words=("width", "tokens"))
 

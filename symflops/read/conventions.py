@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from symflops.ir.convention import ROLES, Backward, Convention, Exceptional, Rule
-from symflops.ops.fields import words_of
+from symflops.ops.kind import words_of
 from symflops.read.field_tables import BACKWARD, CONVENTION, EXCEPTION, LENGTHS, MASKS, RULE
 from symflops.read.reproduced import FIELD, reproduced
 from symflops.read.shapes import Shapes

@@ -7,7 +7,7 @@ from typing import Any
 
 from symflops.formula.expression import Expression
 from symflops.ir.spec import Block, BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat, Template, Tie
-from symflops.ops.fields import COMMON, TIE, Field, Form, words_of
+from symflops.ops.kind import COMMON, TIE, Field, Form, words_of
 from symflops.ops.table import KINDS
 from symflops.read.entry_paths import ENTRY, HERE, path_and_fields
 from symflops.read.field_tables import AXIS, BLOCK, CALL, GROUP, LANGUAGE, REPEAT

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from symflops.ops.fields import words_of
+from symflops.ops.kind import words_of
 from symflops.read.entries import BlockText
 from symflops.read.entry_paths import is_null, joined, path_and_fields
 from symflops.read.field_tables import EXTENDS, PLACES

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from symflops.formula.identifiers import CLASS, CONFIG_KEY, IDENTIFIER, MODULE, VARIANT
 from symflops.ir.convention import ROLES
-from symflops.ops.fields import COMMON, Field, Form, words_of
+from symflops.ops.kind import COMMON, Field, Form, words_of
 from symflops.ops.table import ALL
 from symflops.read import field_tables as tables
 from symflops.read.variants import RENAME

@@ -14,7 +14,7 @@ from symflops.formula.expression import Expression
 from symflops.formula.identifiers import CONFIG_KEY, MODULE, why_not_latex
 from symflops.ir.batch import Layout
 from symflops.ir.spec import BaselineSpec, InputSpec, Name, SizeSpec, Spec, StreamSpec
-from symflops.ops.fields import words_of
+from symflops.ops.kind import words_of
 from symflops.read.definition_order import check_defaults
 from symflops.read.entries import BlockText, Entries
 from symflops.read.extends import extended, no_bases
