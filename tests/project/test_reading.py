@@ -32,7 +32,7 @@ REASONS = {
     ("library/catalog.py", "changed"): "a spec of the package",
     ("library/catalog.py", "catalogs"): "a catalog",
     ("training/devices/peaks.py", "_rows"): "a table of the package",
-    ("support/codes.py", "kinds"): "a page of the package",
+    ("support/findings.py", "kinds"): "a page of the package",
     ("cli/actions/site_resources.py", "files"): "assets of the package",
     ("cli/actions/site_resources.py", "within"): "assets of the package",
     ("cli/actions/site_resources.py", "style"): "assets of the package",

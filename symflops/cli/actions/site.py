@@ -25,7 +25,7 @@ from symflops.ir.program import Program
 from symflops.library.records.published import CHECKPOINTS, FILE as PUBLISHED, checkpoints, published
 from symflops.library.records.verified import verifications
 from symflops.read.spec_files import SpecFile, pages
-from symflops.support.digests import digest, package_digest
+from symflops.support.files import digest, package_digest
 from symflops.support.reading import read_bytes
 from symflops.verify.cases import cases_of
 

@@ -24,7 +24,7 @@ from symflops.ir.format import FormatError
 from symflops.ir.program import Program
 from symflops.ir.serialise import program_of
 from symflops.read.spec_files import SpecFile, pages
-from symflops.support.digests import digest
+from symflops.support.files import digest
 from symflops.support.findings import SpecError, SymflopsError
 from symflops.support.reading import read_own
 from symflops.verify.differences import Comparison

@@ -12,8 +12,8 @@ from symflops.emit.sql.constants import is_natural
 from symflops.evaluate.columnwise import Bound, Columnwise
 from symflops.formula.formula import Apply, Bracket, Formula, Num, Power, Table, TallyOf, symbols
 from symflops.formula.table import Formulas
-from symflops.support.digests import digest
 from symflops.support.errors import SymflopsError
+from symflops.support.files import digest
 
 WIDE_BITS = 126
 """Bits of an integer with 38 digits, the capacity of each engine's wide type."""
