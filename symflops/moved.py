@@ -25,7 +25,16 @@ FOLDERS = {
     "runtime": "evaluate",
     "witness": "verify",
 }
-FILES = {"catalog.comparison": "analysis.convention_comparison", "catalog.explanation": "analysis.explanation"}
+FILES = {
+    "catalog.comparison": "analysis.convention_comparison",
+    "catalog.explanation": "analysis.explanation",
+    "diagnostics.codes": "support.findings",
+    "frontend.baseline": "read.read",
+    "frontend.bound_names": "read.definition_order",
+    "frontend.classes": "read.variants",
+    "frontend.parts": "read.variants",
+    "frontend.quotes": "read.edits",
+}
 
 
 class Moved:

@@ -1,4 +1,7 @@
-"""Operator kinds, and the call on which a kind declares its work.
+"""Operator kinds with their fields, and the call on which a kind declares its work.
+
+A field is an expression, the name of a value, or a path template; the form is fixed per field, never guessed. The fields of the
+rest of the language (documents, sizes, repeats, regimes, ...) are in :mod:`symflops.read.field_tables`.
 
 A kind reads its fields and operands from a :class:`Call`, and declares parameters, contractions and results on it. It knows
 nothing of counting rules, gradients or output languages.

@@ -1,4 +1,4 @@
-"""Migrates a spec or block from version 1 of the language to version 2. No other module supports version 1.
+"""Migrates specs and blocks from version 1 of the language to version 2. No other module supports version 1.
 
 - ``language: 2`` is the first field.
 - ``view`` becomes one operator per meaning, and ``mul`` of activations becomes ``act``.
@@ -18,8 +18,8 @@ from symflops.read.entry_paths import ENTRY, HERE
 from symflops.read.language import LANGUAGE, other_language
 from symflops.read.spec_files import read_source
 from symflops.read.yaml_nodes import Mapping, Node, Scalar, Sequence, read_yaml
-from symflops.support.findings import Source, SpecError, SymflopsError
 from symflops.support.files import write
+from symflops.support.findings import Source, SpecError, SymflopsError
 
 VIEWS = {
     "reshape": "reshape", "expand": "expand", "pad": "pad", "pool": "pool", "select": "select", "crop": "slice",
@@ -27,6 +27,7 @@ VIEWS = {
 }  # fmt: skip
 """The operator of each kind of ``view``."""
 
+ENDS = (".yaml", ".yml")
 CHANGES = ("stream", "axes", "like", "width")
 TIED = re.compile(r"\{'/([^'{}]+)' if (.+) else ''\}")
 ACTIVATION = re.compile(r"([\w.]*[._])?(act|act_fn|activation|activation_fn|[a-z]*(silu|swish|gelu|relu|glu))")
@@ -139,9 +140,6 @@ def version(node: Node, edits: Edits) -> None:
 
 
 PASSES: tuple[Callable[[Node, Edits], None], ...] = (operators, quotes, paths, version)
-
-
-ENDS = (".yaml", ".yml")
 
 
 def files_of(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:

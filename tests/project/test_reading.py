@@ -37,7 +37,7 @@ REASONS = {
     ("cli/actions/site_resources.py", "within"): "assets of the package",
     ("cli/actions/site_resources.py", "style"): "assets of the package",
     ("cli/actions/site_resources.py", "font"): "assets of the package",
-    ("support/digests.py", "package_digest"): "files of the package",
+    ("support/files.py", "package_digest"): "files of the package",
     ("generated/__init__.py", "exec_module"): "a stored program of the package itself",
     ("support/files.py", "replace"): "opens a new file to write it",
     ("support/files.py", "locked"): "opens a lock and reads nothing",
