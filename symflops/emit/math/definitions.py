@@ -10,9 +10,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from symflops.emit.math.cases import joined, multiplied_out
 from symflops.emit.math.printer import letters
-from symflops.emit.math.shortest import COUNT, PART, ROUNDS, Measured, atoms, measured, normalised, plainer, shared, weight
+from symflops.emit.math.shortest import (
+    COUNT,
+    PART,
+    ROUNDS,
+    Measured,
+    atoms,
+    joined,
+    measured,
+    multiplied_out,
+    normalised,
+    plainer,
+    shared,
+    weight,
+)
 from symflops.formula.formula import MINUS, Apply, Bracket, Formula, Sym, brackets, operators, symbols
 from symflops.formula.sparse import Factor, Monomial, Poly, ratio, reduced
 from symflops.formula.terms import Rewriting, plus, times
