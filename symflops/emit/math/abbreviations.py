@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from symflops.emit.math.definitions import HEADS, by_choices, defined, head_of
-from symflops.emit.math.lines import width
-from symflops.emit.math.printer import LatexPrinter, letters
+from symflops.emit.math.printer import LatexPrinter, letters, width
 from symflops.formula.formula import ZERO, Apply, Bracket, Formula, Prod, Sum, Sym, TallyOf, Text, parts, walk
 from symflops.formula.terms import Rewriting, plus, times
 from symflops.ir.program import Definition, Field, Program

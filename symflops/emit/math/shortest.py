@@ -12,8 +12,7 @@ from functools import cache
 from itertools import combinations, permutations
 from typing import Any, TypeVar
 
-from symflops.emit.math.lines import fold, width
-from symflops.emit.math.printer import LatexPrinter
+from symflops.emit.math.printer import LatexPrinter, fold, width
 from symflops.formula.arrangements import negated
 from symflops.formula.factoring import Writer, expanded
 from symflops.formula.formula import (
