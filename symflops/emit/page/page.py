@@ -9,8 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.emit.grouping import grouped
-from symflops.emit.math.abbreviations import with_plain_words
-from symflops.emit.math.definitions import in_counts, in_letters
+from symflops.emit.math.definitions import in_counts, in_letters, with_plain_words
 from symflops.emit.math.printer import letters
 from symflops.emit.math.shortest import factored
 from symflops.emit.page.types import (
