@@ -10,8 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from symflops.emit.sql.constants import Settling, product
-from symflops.emit.sql.sums import Items, Rows, Total, sum_in, whole
+from symflops.emit.sql.sums import Items, Rows, Settling, Total, product, sum_in, whole
 from symflops.evaluate.batch import BatchError
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.moments import Moments, per_token, tokens_of

@@ -10,9 +10,8 @@ import pytest
 
 from symflops.analysis.corpus import Priced, all_totals, summed_rows
 from symflops.analysis.explanation import default_batch
-from symflops.emit.sql.constants import Settling
 from symflops.emit.sql.query import Writer
-from symflops.emit.sql.sums import ENGINES, lengths_up_to, whole
+from symflops.emit.sql.sums import ENGINES, Settling, lengths_up_to, whole
 from symflops.formula.formula import Apply, Num, Prod, Sum, Sym, Table, number
 from symflops.formula.table import Formulas
 from symflops.library.lookup import interpreter
