@@ -23,9 +23,9 @@ from symflops.ir.convention import ROLES, Convention, role_of, role_of_kind
 from symflops.ir.graph import Graph
 from symflops.ir.nodes import Operator
 from symflops.library.records.inexact import known_inexact
+from symflops.read.definition_order import unused
 from symflops.read.read import read_through
 from symflops.read.spec_files import SpecFile, pages
-from symflops.read.unused import unused
 from symflops.read.variants import needless_sizes
 from symflops.support.findings import Diagnostic, Reporter, SpecError, in_order
 

@@ -19,7 +19,7 @@ from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.typical_values import typical_batch
 from symflops.ir.graph import Graph
 from symflops.ir.spec import SizeSpec, Spec
-from symflops.read.unused import expressions, headers
+from symflops.read.definition_order import expressions, headers
 from symflops.read.variants import config_with, view
 from symflops.support.findings import Diagnostic, SpecError, SymflopsError
 
