@@ -14,9 +14,8 @@ from sympy import Expr
 
 from symflops.build.operators import Operators
 from symflops.build.repeats import Repeats
-from symflops.build.scopes import ABSENT, Binding, Frame, Journaled
+from symflops.build.scopes import ABSENT, Ahead, Binding, Frame, Journaled
 from symflops.build.services import EntrySpans, PlaceEntries, Services
-from symflops.build.surroundings import Ahead
 from symflops.formula.functions import PerToken
 from symflops.formula.truth import NO, YES, Truth
 from symflops.ir.convention import ROLES

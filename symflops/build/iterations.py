@@ -9,9 +9,8 @@ from typing import Any
 from sympy import Expr, Integer, expand
 
 from symflops.build.graph_builder import GraphBuilder
-from symflops.build.scopes import Binding, Frame
+from symflops.build.scopes import MAX_UNROLLED, Binding, Frame
 from symflops.build.services import PlaceEntries, Services
-from symflops.build.surroundings import MAX_UNROLLED
 from symflops.formula.truth import UnknownSizeError
 from symflops.ir.patterns import Path
 from symflops.ir.spec import Entry, Group, Repeat

@@ -8,10 +8,9 @@ from typing import Any
 from sympy import Expr, Integer
 
 from symflops.build.iterations import unroll
-from symflops.build.scopes import Frame
+from symflops.build.scopes import MAX_UNROLLED, Frame
 from symflops.build.segments import Segments, is_same
 from symflops.build.services import PlaceEntries, Services
-from symflops.build.surroundings import MAX_UNROLLED
 from symflops.formula.domain import Choice, Setting, sizes_behind
 from symflops.formula.expression import Expression, names
 from symflops.formula.functions import sizes_in

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from symflops.build.expressions import Evaluator
 from symflops.build.graph_builder import GraphBuilder, ParameterTable
-from symflops.build.scopes import ABSENT, Binding, Frame
+from symflops.build.scopes import ABSENT, Binding, Frame, OperatorLimit, Surroundings
 from symflops.build.streams import Streams
-from symflops.build.surroundings import OperatorLimit, Surroundings
 from symflops.formula.domain import either, sizes_behind
 from symflops.formula.polynomial import Definitions
 from symflops.formula.truth import NO, Truth, UnknownSizeError, unequal_widths

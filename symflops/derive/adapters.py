@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from sympy import Add, Expr, Integer, Mul, expand
 
-from symflops.build.surroundings import MAX_OPERATORS
+from symflops.build.scopes import MAX_OPERATORS
 from symflops.formula.truth import Truth, any_of
 from symflops.ir.contraction import Contraction, Extent, Operand
 from symflops.ir.convention import ROLES, role_of

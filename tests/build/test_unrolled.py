@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from symflops.api import Model, load
-from symflops.build.surroundings import MAX_OPERATORS
+from symflops.build.scopes import MAX_OPERATORS
 from symflops.ir.nodes import walk
 from symflops.library import lookup
 from symflops.read.spec_files import roots, specs_in
