@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from symflops.ops.activation import act
 from symflops.ops.attention import attention
 from symflops.ops.convolution import conv
-from symflops.ops.elementwise import add, detach, map_values, mul, zeros
+from symflops.ops.elementwise import act, add, detach, map_values, mul, zeros
 from symflops.ops.kind import Kind
 from symflops.ops.linear import bilinear, linear
 from symflops.ops.lookup import embedding, raw_parameter

@@ -45,7 +45,7 @@ from symflops.formula.formula import (
 from symflops.formula.sparse import Factor, Monomial, Poly, ratio, reduced
 from symflops.formula.terms import Rewriting, plus, times
 from symflops.ir.program import Definition, Field, Program
-from symflops.ops.activation import LEARNED
+from symflops.ops.elementwise import LEARNED
 
 LEAST, MOST = 14, 300  # operators up to which a form needs no letters, and terms above which it is too long for a paper
 TRIED, CASES, FEW = 8, 4, 5
