@@ -32,8 +32,10 @@ FILES = {
     "frontend.baseline": "read.read",
     "frontend.bound_names": "read.definition_order",
     "frontend.classes": "read.variants",
+    "frontend.entry_paths": "read.language",
     "frontend.parts": "read.variants",
     "frontend.quotes": "read.edits",
+    "frontend.unused": "read.definition_order",
 }
 
 

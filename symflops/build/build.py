@@ -15,7 +15,7 @@ from sympy import Expr, Integer, Symbol
 
 from symflops.build.entries import EntryPlacer
 from symflops.build.roles import with_roles
-from symflops.build.scopes import ABSENT, Binding, Frame, Journaled
+from symflops.build.scopes import ABSENT, Binding, Frame, Journaled, fields_read
 from symflops.build.services import Services, services_of
 from symflops.build.streams import Streams, declared_as
 from symflops.formula.domain import Setting, known
@@ -268,18 +268,3 @@ def values_in(name: Name, frame: Frame, services: Services) -> Iterator[Expr]:
             hint = "write an expression of sizes, such as {2*X}"
             raise SpecError([Diagnostic("bad-field", f"'{{{text}}}' is no whole number", name.span, hint)])
         yield value
-
-
-def fields_read(spec: Spec, expression: Expression) -> list[str]:
-    """Config fields that an expression depends on, directly or through derived sizes."""
-    formulas = {name.text: formula for name, formula in spec.derived}
-    keys = {size.name.text: size.keys[0] for size in spec.sizes}
-    found: dict[str, None] = {}
-    waiting = [name for name, _ in letters(expression)]
-    while waiting:
-        name = waiting.pop(0)
-        if name in keys:
-            found[keys[name]] = None
-        elif name in formulas:
-            waiting += [inner for inner, _ in letters(formulas.pop(name))]
-    return list(found)

@@ -1,11 +1,11 @@
-"""Scopes of entries: the values and names that they see; the calls and repeats around them, for findings; limits on their number.
+"""Scopes of entries: the values and names that they see, the calls and repeats around them, and a limit on their number.
 
 Assignments to the values of a scope can be undone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
@@ -231,22 +231,26 @@ class Surroundings:
         place, fields = repeat.span, []
         if repeat.count is not None:
             place = repeat.count.span
-            fields = [f"'{field}'" for field in dict.fromkeys(fields_behind(repeat.count, self.spec))]
+            fields = [f"'{field}'" for field in fields_read(self.spec, repeat.count)]
         source = f"the config says how often with {' and '.join(fields)}; " if fields else ""
         hint = f"{source}no published structure has a quarter of that"
         message = f"{message}: this is written out, and repeats {said(count)} times"
         return Diagnostic("structure-too-large", message, place, hint)
 
 
-def fields_behind(expression: Expression, spec: Spec) -> Iterator[str]:
+def fields_read(spec: Spec, expression: Expression) -> list[str]:
     """Config fields that an expression depends on, directly or through derived sizes."""
-    derived = {letter.text: formula for letter, formula in spec.derived}
+    formulas = {name.text: formula for name, formula in spec.derived}
     keys = {size.name.text: size.keys[0] for size in spec.sizes}
-    for name, _ in names(expression):
+    found: dict[str, None] = {}
+    waiting = [name for name, _ in names(expression)]
+    while waiting:
+        name = waiting.pop(0)
         if name in keys:
-            yield keys[name]
-        elif name in derived:
-            yield from fields_behind(derived.pop(name), spec)
+            found[keys[name]] = None
+        elif name in formulas:
+            waiting += [inner for inner, _ in names(formulas.pop(name))]
+    return list(found)
 
 
 MAX_UNROLLED = 512

@@ -1,4 +1,4 @@
-"""Findings about names of a spec: read before they are bound, bound twice in a cycle, or never read (usually a mistake)."""
+"""Findings about names of a spec: read before they are bound, defined by each other in a cycle, or never read."""
 
 from __future__ import annotations
 

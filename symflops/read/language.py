@@ -1,4 +1,6 @@
-"""The version of the language of a document, and the two forms of an entry: ``path: {fields}``, or fields alone at the surrounding path.
+"""The version of the language of a document, and the two forms of its entries.
+
+An entry is ``path: {fields}``, or fields alone, which stand at the surrounding path.
 """
 
 from __future__ import annotations
@@ -7,6 +9,10 @@ from symflops.read.yaml_nodes import Mapping, Node, Scalar
 from symflops.support.findings import Diagnostic, Source, Span
 
 LANGUAGE = "2"
+HERE = "_"
+"""Placeholder for the surrounding path; names an entry without a path in an edit."""
+ENTRY = ("op", "block", "repeat", "graph")
+"""Fields of which an entry has one: it decides the kind of the entry."""
 
 
 def other_language(node: Node, source: Source) -> Diagnostic | None:
@@ -23,11 +29,6 @@ def other_language(node: Node, source: Source) -> Diagnostic | None:
     message = f"there is no version '{text}' of the language"
     hint = f"this symflops reads version {LANGUAGE}: write 'language: {LANGUAGE}', or use a newer symflops"
     return Diagnostic("unknown-language", message, place, hint)
-
-
-HERE = "_"
-"""Placeholder for the surrounding path; names an entry without a path in an edit."""
-ENTRY = ("op", "block", "repeat", "graph")
 
 
 def path_and_fields(item: Node) -> tuple[Scalar, Node] | None:
