@@ -70,8 +70,7 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
     EntryPlacer(services).place(spec.graph, frame)
     if services.limit.exceeded:
         raise SpecError([services.limit.exceeded])
-    for diagnostic in services.stacks.left():
-        report.add(diagnostic)
+    report.extend(services.stacks.left())
     outputs = find_outputs(spec, frame, services)
     symbols = tuple((size.name.text, cost_symbol(sizes[size.name.text])) for size in spec.sizes)
     graph = services.graph
@@ -146,11 +145,8 @@ def _report_duplicate(name: Name, spec: Spec, report: Reporter) -> None:
 
 def _derived(name: Name, expression: Expression, names: Mapping[str, Any], report: Reporter) -> Any:
     """Evaluate the formula of a derived size; if it is faulty, report it and return a symbol."""
-    try:
+    with report.collecting():
         return evaluate(expression, names)
-    except SpecError as error:
-        for diagnostic in error.diagnostics:
-            report.add(diagnostic)
     return size_symbol(name.text)
 
 
@@ -214,16 +210,13 @@ def demand(spec: Spec, name: Name, expression: Expression, frame: Frame, service
     """
     variables = services.streams.variables
     inside = frame.inside(names=frame.names | variables)
-    try:
+    with services.report.collecting():
         condition = condition_of(expression, inside, services)
         if any(symbol in condition.expr.free_symbols for symbol in variables.values()):
             services.graph.limits.append(limit(name, expression, inside, services))
         elif not any(letter in variables for letter, _ in letters(expression)) or condition is not YES:
             fields = f" ({', '.join(fields_read(spec, expression))})" if condition is NO else ""  # else its symbols name them
             services.graph.demand(condition, f"{name.text.replace('_', ' ')}: '{expression.text}' does not hold{fields}")
-    except SpecError as error:
-        for diagnostic in error.diagnostics:
-            services.report.add(diagnostic)
 
 
 def limit(name: Name, expression: Expression, frame: Frame, services: Services) -> Limit:

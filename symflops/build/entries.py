@@ -211,8 +211,7 @@ class EntryPlacer:
             try:
                 self._entry(entry, frame)
             except SpecError as error:
-                for diagnostic in error.diagnostics:
-                    services.report.add(services.surroundings.explained(diagnostic, entry, frame))
+                services.report.extend(services.surroundings.explained(found, entry, frame) for found in error.diagnostics)
                 services.graph.abandon(entry, frame)
             finally:
                 ahead.pop()

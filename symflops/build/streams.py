@@ -46,11 +46,8 @@ class Streams:
             for axis, length in (pair for part in stream.parts for pair in part.axes):
                 self.owners.setdefault((stream.over, length.text), (stream, stream.name.text, axis.text))
         for stream in spec.streams:
-            try:
+            with report.collecting():
                 self.declared[stream.name.text] = self.declare(stream)
-            except SpecError as error:
-                for diagnostic in error.diagnostics:
-                    report.add(diagnostic)
 
     def declare(self, spec: StreamSpec) -> Stream:
         """Make the stream that ``spec`` declares; names in its lengths that are not sizes are batch variables."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from symflops.formula.expression import names, parse_expression
 from symflops.formula.language_functions import FUNCTIONS
 from symflops.ir.spec import StreamSpec
-from symflops.support.findings import Reporter, Span, SpecError
+from symflops.support.findings import Reporter, Span
 
 ITEMS = "b"
 """The word for the batch dimension, which enumerates items."""
@@ -81,13 +81,10 @@ def _length(word: str, scope: Scope, span: Span, report: Reporter) -> str:
 
 def _unknown(word: str, scope: Scope, span: Span, report: Reporter) -> Iterator[str]:
     """Yield the names in the expression ``word`` that are neither in ``scope`` nor functions."""
-    try:
+    with report.collecting():
         expression = parse_expression(word, span)
         calls = (node.func for node in ast.walk(expression.tree) if isinstance(node, ast.Call))
         called = (function.id for function in calls if isinstance(function, ast.Name))
         known = {ITEMS, *scope.variables, *scope.letters}
         yield from (name for name, _ in names(expression) if name not in known)
         yield from (name for name in called if name not in FUNCTIONS)
-    except SpecError as error:
-        for diagnostic in error.diagnostics:
-            report.add(diagnostic)

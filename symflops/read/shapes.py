@@ -10,7 +10,7 @@ from symflops.formula.expression import Expression, parse_expression
 from symflops.formula.identifiers import PATH, PROSE, why_not_identifier
 from symflops.ir.spec import Name, PartSpec, Template
 from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, Sequence
-from symflops.support.findings import Reporter, Span, SpecError, did_you_mean
+from symflops.support.findings import Reporter, Span, did_you_mean
 
 N = TypeVar("N", bound=Node)
 MOST_AXES = 16
@@ -168,12 +168,9 @@ class Shapes:
 
     def parse(self, text: str, span: Span) -> Expression | None:
         """Parse an expression; None after reporting its errors."""
-        try:
+        with self.report.collecting():
             return parse_expression(text, span)
-        except SpecError as error:
-            for diagnostic in error.diagnostics:
-                self.report.add(diagnostic)
-            return None
+        return None
 
     def template(self, node: Node, what: str) -> Template:
         """Read a path, split into literal text and expressions in braces."""

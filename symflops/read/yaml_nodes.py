@@ -92,8 +92,7 @@ def read_yaml(source: Source, report: Reporter | None = None) -> Node:
     parse = _document if len(source.text) < MAX_KEPT else _document.__wrapped__
     document, repeated = parse(source)
     own = report or Reporter()
-    for diagnostic in repeated:
-        own.add(diagnostic)
+    own.extend(repeated)
     if report is None:
         own.check()
     return document

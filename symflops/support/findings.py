@@ -6,7 +6,8 @@ A finding is an object; ``render`` formats it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -38,8 +39,6 @@ class Source:
     @property
     def shown(self) -> str:
         """The name to print: ``path`` if it exists or there is no ``file``, else the path of ``file``."""
-        from pathlib import Path
-
         if not self.file or Path(self.path).exists():
             return self.path
         file, here = Path(self.file).absolute(), Path.cwd()
@@ -194,6 +193,7 @@ class SpecError(SymflopsError):
         return type(self), (self.diagnostics,)
 
 
+PAGE = Path(__file__).with_name("codes.md")
 MOST_FINDINGS = 300
 
 
@@ -210,6 +210,19 @@ class Reporter:
         if key not in self._seen:
             self._seen.add(key)
             self.diagnostics.append(diagnostic)
+
+    def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Add findings, each as :meth:`add` does."""
+        for diagnostic in diagnostics:
+            self.add(diagnostic)
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Context that ends early at a :class:`SpecError`, and adds its findings instead of raising it."""
+        try:
+            yield
+        except SpecError as error:
+            self.extend(error.diagnostics)
 
     def error(self, code: str, message: str, span: Span | None = None, hint: str = "", **more: Any) -> None:
         """Report an error at ``span``; ``more`` are further fields of :class:`Diagnostic`."""
@@ -251,6 +264,14 @@ def _place(diagnostic: Diagnostic) -> tuple[str, int, int]:
     return (span.source.path, span.line, span.column) if span else ("", 0, 0)
 
 
+@lru_cache(maxsize=1)
+def kinds() -> dict[str, str]:
+    """Code of each kind of finding -> its explanation in the documentation, on one line."""
+    _, *sections = PAGE.read_text("utf-8").split("\n## ")
+    parts = (section.partition("\n") for section in sections)
+    return {code.strip(): " ".join(text.split()) for code, _, text in parts}
+
+
 __all__ = [
     "Diagnostic",
     "Label",
@@ -263,14 +284,3 @@ __all__ = [
     "did_you_mean",
     "in_order",
 ]
-
-
-PAGE = Path(__file__).with_name("codes.md")
-
-
-@lru_cache(maxsize=1)
-def kinds() -> dict[str, str]:
-    """Code of each kind of finding -> its explanation in the documentation, on one line."""
-    _, *sections = PAGE.read_text("utf-8").split("\n## ")
-    parts = (section.partition("\n") for section in sections)
-    return {code.strip(): " ".join(text.split()) for code, _, text in parts}
