@@ -86,7 +86,7 @@ class Model:
 
     @property
     def census(self) -> dict[str, Any] | None:
-        """Census of the config fields that the classes read; None if the spec has no census."""
+        """The JSON object of the census beside the spec: class -> its config fields; None if there is none."""
         return carried(self.file)
 
     @property

@@ -51,7 +51,7 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence
 
 
 def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> tuple[Graph, Reporter]:
-    """Build the graph of ``spec`` without its faulty entries; return it with the findings about them.
+    """Build the graph of ``spec`` without its faulty entries; return (graph, findings about these entries).
 
     Raises:
         SpecError: sizes or streams are wrong, or there are too many operators.

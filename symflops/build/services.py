@@ -194,7 +194,7 @@ class NameBinder:
 
 
 def _named(entry: Entry, to: Sequence[Name], results: Sequence[Binding]) -> Iterable[tuple[str, Binding]]:
-    """Pair each result with its name under ``to``; without ``to`` the first gets the entry's path."""
+    """Pairs (name under ``to``, result); without ``to`` the first result has the entry's path as its name."""
     names = [name.text for name in to] or [entry.path.text]
     if len(names) > len(results) or (to and len(names) < len(results)):
         message = f"{_number(len(results), 'result')} for {_number(len(names), 'name')}"

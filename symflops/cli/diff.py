@@ -122,7 +122,7 @@ def texts(change: Any) -> list[tuple[str, str]]:
 
 
 def three(found: Any, name: str) -> dict[str, int]:
-    """Return the figure ``name`` of the ``first`` and the ``second`` model, and the ``difference``."""
+    """Map ``first`` and ``second`` to the figure ``name`` of that model, and ``difference`` to second less first."""
     one, two = getattr(found.first, name), getattr(found.second, name)
     return {"first": one, "second": two, "difference": two - one}
 

@@ -60,7 +60,7 @@ def batch_of(text: str) -> dict[str, Any]:
 
 
 def asked(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """Return the model and the batch of a command line; without ``--batch``, a typical batch."""
+    """Return (model, batch) of a command line; without ``--batch``, a typical batch."""
     from symflops.analysis.subject import Subject
     from symflops.library.lookup import read_config
 
@@ -94,7 +94,7 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
 
 
 def noted(found: dict[str, Any]) -> dict[str, Any]:
-    """Print the notes of an estimate to standard error, and return the estimate."""
+    """Print the notes of an estimate (a JSON object) to standard error, and return the estimate."""
     for note in found["notes"]:
         tell(note)
     return found

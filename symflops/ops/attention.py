@@ -246,7 +246,7 @@ def refuse_masks(call: Call, masks: dict[Mask, Truth]) -> None:
 
 
 def lengths(call: Call, values: tuple[Value, ...], folded: tuple[str, ...], field: str) -> tuple[Expr, Expr]:
-    """The number of folded batches of ``values``, and the number of tokens in each.
+    """Return (number of folded batches of ``values``, number of tokens in each).
 
     The first is the product of the axes ``folded``, the second that of the other axes, summed over parts and values.
     """

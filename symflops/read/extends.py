@@ -31,7 +31,7 @@ def no_bases(name: str) -> Source | None:
 
 
 def extended(node: Node, bases: BlockText, report: Reporter) -> tuple[Node, tuple[Source, ...]]:
-    """Merge a document with the specs that it extends; return it with their sources, nearest first.
+    """Merge a document with the specs that it extends; return (document, sources of these specs, nearest first).
 
     Args:
         node: The document, with or without ``extends``.

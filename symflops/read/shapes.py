@@ -26,7 +26,7 @@ class Shapes:
         self.report = report
 
     def mapping(self, node: Node | None, what: str) -> tuple[tuple[Scalar, Node], ...]:
-        """The entries of a mapping; none for an absent or empty node."""
+        """The (key, value) entries of a mapping; none for an absent or empty node."""
         if isinstance(node, MappingNode):
             return node.entries
         if node is not None and not (isinstance(node, Scalar) and node.text in ("", "null", "~")):
@@ -155,7 +155,7 @@ class Shapes:
         return self.parse(node.text, inside)
 
     def listed(self, node: Sequence, what: str) -> tuple[str, Span]:
-        """The text of a list of expressions in brackets, and its span.
+        """Return (text, span) of a list of expressions in brackets.
 
         The text is as in the source if it stands on one line; else the items are joined.
         """

@@ -100,7 +100,7 @@ def read_yaml(source: Source, report: Reporter | None = None) -> Node:
 
 @lru_cache(maxsize=256)
 def _document(source: Source) -> tuple[Node, tuple[Diagnostic, ...]]:
-    """Parse ``source`` into the document and findings about repeated keys; cached for shared blocks.
+    """Parse ``source`` into (document, findings about repeated keys); cached for shared blocks.
 
     Raises:
         SpecError: as :func:`read_yaml`.

@@ -109,7 +109,7 @@ def _findings_of(step: Callable[..., object], *given: Any) -> Sequence[Diagnosti
 
 
 def as_far_as(file: SpecFile) -> tuple[Model, list[Diagnostic]]:
-    """Load a spec without its faulty entries; return the model and the findings about those entries.
+    """Load a spec without its faulty entries; return (model, findings about the spec).
 
     Raises:
         SpecError: the file is not YAML, or a section before its graph is wrong.

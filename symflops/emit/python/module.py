@@ -255,7 +255,7 @@ def unit_words(program: Program) -> str:
 
 
 def fixed_fields(program: Program) -> list[tuple[Field, object]]:
-    """Return the sizes that decide the structure, with their values."""
+    """Return (size, value) for each size that decides the structure."""
     return [(field, value) for letter, value in program.fixed for field in program.fields if field.letter == letter]
 
 
