@@ -86,7 +86,7 @@ class Model:
 
     @property
     def census(self) -> dict[str, Any] | None:
-        """The JSON object of the census beside the spec: class -> its config fields; None if there is none."""
+        """Map the name of each class to its census, as stored programs contain it; None if the spec has no census."""
         return carried(self.file)
 
     @property

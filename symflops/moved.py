@@ -33,6 +33,7 @@ FILES = {
     "frontend.bound_names": "read.definition_order",
     "frontend.classes": "read.variants",
     "frontend.entry_paths": "read.language",
+    "frontend.layouts": "read.shapes",
     "frontend.parts": "read.variants",
     "frontend.quotes": "read.edits",
     "frontend.unused": "read.definition_order",

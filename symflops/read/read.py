@@ -20,8 +20,7 @@ from symflops.read.entries import BlockText, Entries
 from symflops.read.extends import extended, no_bases
 from symflops.read.field_tables import BASELINE, DOCUMENT, INPUT, ITEMS, SIZE, STREAM, TYPES
 from symflops.read.language import other_language
-from symflops.read.layouts import Scope, axes_of, dimensions, variables_of
-from symflops.read.shapes import Shapes
+from symflops.read.shapes import Scope, Shapes, axes_of, dimensions, variables_of
 from symflops.read.variants import read_classes, read_variants, view
 from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, Sequence, read_yaml
 from symflops.support.findings import Reporter, Source, SpecError, SymflopsError, did_you_mean
