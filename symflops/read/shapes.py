@@ -6,7 +6,7 @@ A layout has one word per dimension of a real tensor.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sequence as TypingSequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence as TypingSequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -19,6 +19,9 @@ from symflops.support.findings import Reporter, Span, did_you_mean
 
 N = TypeVar("N", bound=Node)
 MOST_AXES = 16
+ITEMS = "b"
+"""The word for the batch dimension, which enumerates items."""
+WIDTHS = "any other word than batch variables and axes of the stream is the width; a size is written as a product, as"
 
 
 class Shapes:
@@ -243,11 +246,6 @@ class Shapes:
         return tuple((name, expression) for name, expression in found if name and expression)
 
 
-ITEMS = "b"
-"""The word for the batch dimension, which enumerates items."""
-WIDTHS = "any other word than batch variables and axes of the stream is the width; a size is written as a product, as"
-
-
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Names that a layout may use.
@@ -263,7 +261,7 @@ class Scope:
     axes: Mapping[str, str]
 
 
-def variables_of(streams: Sequence[StreamSpec], letters: frozenset[str]) -> frozenset[str]:
+def variables_of(streams: TypingSequence[StreamSpec], letters: frozenset[str]) -> frozenset[str]:
     """Batch variables of the streams: names in lengths that are not in ``letters``."""
     lengths = (length for stream in streams for part in stream.parts for _, length in part.axes)
     return frozenset(name for length in lengths for name, _ in names(length) if name not in letters)
@@ -275,7 +273,7 @@ def axes_of(stream: StreamSpec | None) -> dict[str, str]:
     return {axis.text: length.text for part in parts for axis, length in part.axes}
 
 
-def dimensions(words: Sequence[str], scope: Scope, span: Span, report: Reporter) -> tuple[str, ...]:
+def dimensions(words: TypingSequence[str], scope: Scope, span: Span, report: Reporter) -> tuple[str, ...]:
     """Convert a layout's words, one per dimension, to lengths as texts.
 
     An axis becomes its length. The second dimension with the length ``r`` becomes ``1*r``.

@@ -108,7 +108,7 @@ def _findings_of(step: Callable[..., object], *given: Any) -> Sequence[Diagnosti
     return ()
 
 
-def as_far_as(file: SpecFile) -> tuple[Model, list[Diagnostic]]:
+def load_valid_part(file: SpecFile) -> tuple[Model, list[Diagnostic]]:
     """Load a spec without its faulty entries; return (model, findings about the spec).
 
     Raises:
