@@ -229,11 +229,13 @@ def cause_row(found: list[str], row: Cause, printer: LatexPrinter) -> Row:
 def plot_of(against: Against, name: str) -> Plot:
     """Build the plot of the costs of the model and its baseline over the length that grows."""
     per = f"{against.letter}²" if against.square else against.letter
-    own, base = (tuple((point.length, Fraction(cost, point.length ** (1 + against.square))) for point, cost in each) for each in (
-        [(point, point.own) for point in against.points], [(point, point.base) for point in against.points],
-    ))  # fmt: skip
+    own, base = (
+        tuple((point.length, Fraction(getattr(point, side), point.length ** (1 + against.square))) for point in against.points)
+        for side in ("own", "base")
+    )
     return Plot(
-        "beside", f"What {name} and {other(against, name)} cost over {against.letter}", against.letter, f"FLOPs of a step / {per}",
+        "beside", f"What {name} and {other(against, name)} cost over {against.letter}", against.letter,
+        f"FLOPs of a step / {per}",
         ((name, own), (other(against, name), base)), tuple(turn.length for turn in against.crossings),
     )  # fmt: skip
 
