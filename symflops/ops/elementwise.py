@@ -1,4 +1,4 @@
-"""Elementwise operators and data movement: no contractions, so PyTorch's counter counts nothing."""
+"""Elementwise operators, activations, ``concat`` and ``split``: no contractions, so PyTorch's counter counts nothing."""
 
 from __future__ import annotations
 

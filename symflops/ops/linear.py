@@ -1,4 +1,4 @@
-"""``linear``: y = x W^T + b over every row."""
+"""``linear``: y = x W^T + b over every row; ``bilinear``: a form in two values."""
 
 from __future__ import annotations
 

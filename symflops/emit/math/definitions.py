@@ -2,6 +2,7 @@
 
 A definition is a sum that recurs, a number of iterations, or a value that depends on conditions of a config; the last is
 printed by cases. A greedy search adds the definition that shortens forms and definitions most, until none shortens them.
+On pages, counts too long for a table cell get letters, too, and parameters of other activations are left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Formulas as LaTeX with the letters of papers; long formulas become lines that fit on a page."""
+"""Formulas as LaTeX with the letters of papers; long formulas become lines that fit on a page.
+
+The width of a text in print is estimated from its LaTeX.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Shortest form of formulas, and the measure of length: a reader's effort.
+"""Shortest form of formulas, the measure of length (a reader's effort), and cases of a config.
+
+As a case distinction, ``[c]*a + (1 - [c])*b`` is ``a`` if ``c`` holds, else ``b``.
 
 An operator counts 1; a condition or a sum over iterations interrupts a reader, and counts more.
 """
@@ -82,7 +84,7 @@ def multiplied_out(formula: Formula) -> Poly:
 
     Products of conditions that exclude each other vanish.
     """
-    poly = expanded(formula, _spelled)
+    poly = expanded(formula, _canonical)
     terms: dict[Monomial, Factor] = {}
     for monomial, factor in poly.terms.items():
         equal = [atom for atom, _ in monomial if isinstance(atom, Bracket) and atom.kind == "equal"]
@@ -94,7 +96,7 @@ def multiplied_out(formula: Formula) -> Poly:
     return Poly(terms)
 
 
-def _spelled(atom: Formula) -> Poly | None:
+def _canonical(atom: Formula) -> Poly | None:
     """Return the canonical form of a sum over iterations; None for any other formula.
 
     The index is renamed. The last iterations become all iterations minus the first ones, and those without a condition become

@@ -1,4 +1,7 @@
-"""Sums over the items of a batch in Python, for generated modules and vendored estimators."""
+"""Sums over the items of a batch in Python, for generated modules and vendored estimators.
+
+Conditions of a program, which are polynomials over 0/1 brackets, are printed with ``and``, ``or`` and ``not``.
+"""
 
 from __future__ import annotations
 

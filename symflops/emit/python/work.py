@@ -1,4 +1,7 @@
-"""Work table of a generated module: closed forms by part of the model, summed into both passes."""
+"""Work table of a generated module: closed forms by part of the model, summed into both passes.
+
+Regimes and conventions with equal closed forms share them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Sums of a query as SQL expressions of columns for each engine, and conversion of the results back."""
+"""Sums of a query as SQL expressions of columns for each engine, and conversion of the results back.
+
+In formulas of a stored program, sizes become numbers, and lengths become columns of a table.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ from symflops.support.errors import SymflopsError
 from symflops.support.files import digest
 
 
-class Settling:
+class Substitution:
     """Substitution of sizes in stored formulas; ``rests`` collects remainders that must be 0.
 
     ``lengths`` maps each batch variable to a column or a number.

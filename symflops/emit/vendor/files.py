@@ -1,4 +1,7 @@
-"""Files of a vendored estimator: code with the project's signature, a test with figures, and a page."""
+"""Files of a vendored estimator: code with the project's signature, a test with figures, and a page.
+
+The code computes the moments of a batch from the project's data: lists of lengths, one common length, or sums.
+"""
 
 from __future__ import annotations
 
