@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from symflops.cli.actions.check import load_valid_part, findings
+from symflops.cli.actions.check import findings, load_valid_part
 from symflops.read.spec_files import find_spec
 from symflops.support.findings import SymflopsError
 from tests.fuzz.mutators import mutate_alike, mutate_fields, mutate_lines
