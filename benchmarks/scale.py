@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from symflops.api import AnyRegime, Model, convention_of, load, regime_of
-from symflops.build import limits
+from symflops.build import scopes as limits
 from symflops.cli.actions.stored_rules import baked
 from symflops.compiler import build, derive, emit, lower, read
 from symflops.emit.emit import ENDINGS

@@ -86,7 +86,7 @@ class Model:
 
     @property
     def census(self) -> dict[str, Any] | None:
-        """Census of the config fields that the classes read; None if the spec has no census."""
+        """Map the name of each class to its census, as stored programs contain it; None if the spec has no census."""
         return stored_fields(self.file)
 
     @property

@@ -40,11 +40,9 @@ from symflops.ir.spec import Spec
 from symflops.ir.verification import Verification
 from symflops.lower.lower import lower
 from symflops.lower.requirements import least
-from symflops.read.classes import view_of_config
 from symflops.read.entries import BlockText
-from symflops.read.parts import view_of_regime
 from symflops.read.read import read
-from symflops.read.variants import value_in
+from symflops.read.variants import value_in, view_of_config, view_of_regime
 from symflops.support.findings import Diagnostic, Source, SpecError
 
 T = TypeVar("T")

@@ -25,7 +25,19 @@ FOLDERS = {
     "runtime": "evaluate",
     "witness": "verify",
 }
-FILES = {"catalog.comparison": "analysis.convention_comparison", "catalog.explanation": "analysis.explanation"}
+FILES = {
+    "catalog.comparison": "analysis.convention_comparison",
+    "catalog.explanation": "analysis.explanation",
+    "diagnostics.codes": "support.findings",
+    "frontend.baseline": "read.read",
+    "frontend.bound_names": "read.definition_order",
+    "frontend.classes": "read.variants",
+    "frontend.entry_paths": "read.language",
+    "frontend.layouts": "read.shapes",
+    "frontend.parts": "read.variants",
+    "frontend.quotes": "read.edits",
+    "frontend.unused": "read.definition_order",
+}
 
 
 class Moved:

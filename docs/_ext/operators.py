@@ -13,8 +13,7 @@ from ruamel.yaml import YAML
 from symflops.api import Model, load
 from symflops.ir.graph import Work
 from symflops.ir.regime import Regime
-from symflops.ops.fields import COMMON, Field, Form
-from symflops.ops.kind import Kind
+from symflops.ops.kind import COMMON, Field, Form, Kind
 from symflops.ops.table import ALL
 
 EXAMPLES = Path(__file__).with_name("examples.yaml")

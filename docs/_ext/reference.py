@@ -18,7 +18,7 @@ from symflops.formula.language_functions import FUNCTIONS
 from symflops.ir.convention import ROLES
 from symflops.read import field_tables as tables
 from symflops.read.spec_files import page, pages
-from symflops.support.codes import kinds
+from symflops.support.findings import kinds
 
 WORDS: dict[str, str] = YAML(typ="safe").load(Path(__file__).with_name("words.yaml").read_text("utf-8"))
 KEYS = {

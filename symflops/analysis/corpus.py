@@ -10,8 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from symflops.emit.sql.constants import Settling, product
-from symflops.emit.sql.sums import Items, Rows, Total, sum_in, whole
+from symflops.emit.sql.sums import Items, Rows, Substitution, Total, product, sum_in, whole
 from symflops.evaluate.batch import BatchError
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.moments import Moments, per_token, tokens_of
@@ -108,10 +107,10 @@ class Priced:
         for row in stored.conditions:
             if {one["items"] for one in row["statistics"]} == set(sets):
                 alone = {one["name"]: settling.of(one["formula"]) for one in row["statistics"]}
-                yield Bracket("at_least", (Settling(stored.formulas, self.model.sizes, alone).of(row["formula"]), ONE))
+                yield Bracket("at_least", (Substitution(stored.formulas, self.model.sizes, alone).of(row["formula"]), ONE))
 
-    def _settling(self) -> Settling:
-        return Settling(self.model.stored.formulas, self.model.sizes, self.lengths)
+    def _settling(self) -> Substitution:
+        return Substitution(self.model.stored.formulas, self.model.sizes, self.lengths)
 
     @cached_property
     def _moments(self) -> list[Mapping[str, Any]]:

@@ -7,30 +7,30 @@ repeat cut it into segments (:mod:`symflops.build.segments`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sympy import Expr, Integer, Symbol
 
-from symflops.build.demands import demand
 from symflops.build.entries import EntryPlacer
-from symflops.build.journal import Journaled
 from symflops.build.roles import with_roles
-from symflops.build.scopes import ABSENT, Binding, Frame
+from symflops.build.scopes import ABSENT, Binding, Frame, Journaled, fields_read
 from symflops.build.services import Services, services_of
 from symflops.build.streams import Streams, declared_as
 from symflops.formula.domain import Setting, known
 from symflops.formula.evaluate import evaluate
-from symflops.formula.expression import Expression, names as letters
-from symflops.formula.functions import flag_symbol, position_symbol, size_symbol
+from symflops.formula.expression import Expression, names as letters, parse_expression
+from symflops.formula.functions import Whole, flag_symbol, position_symbol, size_symbol
 from symflops.formula.polynomial import Definitions
-from symflops.formula.truth import NO, Truth
-from symflops.ir.graph import Graph
+from symflops.formula.truth import NO, YES, Truth
+from symflops.ir.graph import Graph, Limit
+from symflops.ir.index_sets import ONCE
 from symflops.ir.patterns import Path
 from symflops.ir.spec import InputSpec, Name, Spec
 from symflops.ops.kind import symbol_or_value
 from symflops.read.definition_order import early_size
-from symflops.support.findings import Label, Reporter, SpecError, did_you_mean
+from symflops.support.findings import Diagnostic, Label, Reporter, SpecError, did_you_mean
 
 
 def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> Graph:
@@ -51,7 +51,7 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence
 
 
 def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> tuple[Graph, Reporter]:
-    """Build the graph of ``spec`` without its faulty entries; return it with the findings about them.
+    """Build the graph of ``spec`` without its faulty entries; return (graph, findings about these entries).
 
     Raises:
         SpecError: sizes or streams are wrong, or there are too many operators.
@@ -70,8 +70,7 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
     EntryPlacer(services).place(spec.graph, frame)
     if services.limit.exceeded:
         raise SpecError([services.limit.exceeded])
-    for diagnostic in services.stacks.left():
-        report.add(diagnostic)
+    report.extend(services.stacks.left())
     outputs = find_outputs(spec, frame, services)
     symbols = tuple((size.name.text, cost_symbol(sizes[size.name.text])) for size in spec.sizes)
     graph = services.graph
@@ -146,11 +145,8 @@ def _report_duplicate(name: Name, spec: Spec, report: Reporter) -> None:
 
 def _derived(name: Name, expression: Expression, names: Mapping[str, Any], report: Reporter) -> Any:
     """Evaluate the formula of a derived size; if it is faulty, report it and return a symbol."""
-    try:
+    with report.collecting():
         return evaluate(expression, names)
-    except SpecError as error:
-        for diagnostic in error.diagnostics:
-            report.add(diagnostic)
     return size_symbol(name.text)
 
 
@@ -202,3 +198,66 @@ def find_outputs(spec: Spec, frame: Frame, services: Services) -> tuple[tuple[st
         else:
             outputs.append((output.text, binding.value.id))
     return tuple(outputs)
+
+
+VALUE = re.compile(r"\{([^{}]*)\}")
+
+
+def demand(spec: Spec, name: Name, expression: Expression, frame: Frame, services: Services) -> None:
+    """Add a condition that the spec demands to the graph, as one on sizes or on lengths of a batch.
+
+    ``name`` is the error text if the condition does not hold.
+    """
+    variables = services.streams.variables
+    inside = frame.inside(names=frame.names | variables)
+    with services.report.collecting():
+        condition = condition_of(expression, inside, services)
+        if any(symbol in condition.expr.free_symbols for symbol in variables.values()):
+            services.graph.limits.append(limit(name, expression, inside, services))
+        elif not any(letter in variables for letter, _ in letters(expression)) or condition is not YES:
+            fields = f" ({', '.join(fields_read(spec, expression))})" if condition is NO else ""  # else its symbols name them
+            services.graph.demand(condition, f"{name.text.replace('_', ' ')}: '{expression.text}' does not hold{fields}")
+
+
+def limit(name: Name, expression: Expression, frame: Frame, services: Services) -> Limit:
+    """Convert ``expression`` to a condition on lengths of one index set, or of a batch as a whole.
+
+    ``name`` is the error text if the condition does not hold, with expressions in braces.
+
+    Raises:
+        SpecError: it compares lengths of several index sets, or braces in ``name`` hold no whole number.
+    """
+    condition = condition_of(expression, frame, services)
+    known = {length.symbol: length.items for length in services.streams.lengths.values()}
+    whole = condition.expr.has(Whole)
+    alone = condition.expr.replace(Whole, lambda *_: Integer(0)) if whole else condition.expr
+    sets = list(dict.fromkeys(known[symbol] for symbol in sorted(alone.free_symbols & known.keys(), key=str)))
+    if len(sets) + whole > 1:
+        message = f"'{expression.text}' compares items of several sets, or of a batch"
+        hint = "write a condition for each of them; longest(x) and together(x) are of a batch"
+        raise SpecError([Diagnostic("length-of-items", message, expression.span, hint)])
+    values = tuple(values_in(name, frame, services))
+    words = [word.replace("{", "{{").replace("}", "}}") for word in VALUE.split(name.text)[::2]]
+    text = words[0] + "".join(f"{{{number}}}{word}" for number, word in enumerate(words[1:]))
+    return Limit(ONCE if whole else sets[0], condition, text, values)
+
+
+def condition_of(expression: Expression, frame: Frame, services: Services) -> Truth:
+    """Evaluate ``expression``, which may call ``longest`` and ``together``, as a condition."""
+    found = evaluate(expression, frame.names, calls_of(services))
+    return found if isinstance(found, Truth) else services.evaluator.condition(expression, frame)
+
+
+def calls_of(services: Services) -> Mapping[str, Callable[..., Any]]:
+    """The functions of expressions that reduce a length over the batch, by name: maximum and sum."""
+    return {"longest": services.streams.evaluate_longest, "together": services.streams.evaluate_together}
+
+
+def values_in(name: Name, frame: Frame, services: Services) -> Iterator[Expr]:
+    """Evaluate each expression in braces in ``name`` to a whole number."""
+    for text in VALUE.findall(name.text):
+        value = symbol_or_value(evaluate(parse_expression(text, name.span), frame.names, calls_of(services)))
+        if not (isinstance(value, Expr) and value.is_integer):
+            hint = "write an expression of sizes, such as {2*X}"
+            raise SpecError([Diagnostic("bad-field", f"'{{{text}}}' is no whole number", name.span, hint)])
+        yield value

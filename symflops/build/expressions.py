@@ -48,7 +48,10 @@ class Evaluator:
         return result if is_indexed(result) and is_indexed(frame.decide(result)) else self.value(expression, frame)
 
     def width(self, frame: Frame, walker: Any, node: Any) -> Expr:
-        """Evaluate ``width(v)`` in an expression: the inferred width of a value."""
+        """Evaluate ``width(v)``: the inferred width of a value.
+
+        ``node`` is the call, in an expression that ``walker`` evaluates.
+        """
         name = getattr(node.args[0], "id", "") if len(node.args) == 1 else ""
         binding = frame.values.get(name, ABSENT)
         if self.is_poisoned(binding):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,9 +14,8 @@ from symflops.formula.functions import sizes_in
 from symflops.formula.truth import NO, YES, Truth, UnknownSizeError
 from symflops.ir.nodes import Operator, Pop, Push, Value
 from symflops.ir.patterns import Path
-from symflops.ir.spec import Name, OperatorEntry, Template, Tie
-from symflops.ops.fields import Field, Form
-from symflops.ops.kind import Call, Kind, operand_place
+from symflops.ir.spec import OperatorEntry, Template, Tie
+from symflops.ops.kind import Call, Field, Form, Kind, operand_place
 from symflops.ops.table import KINDS
 from symflops.support.findings import Diagnostic, Span, SpecError
 
@@ -65,8 +63,7 @@ class Operators:
         services.binder.combine(entry, frame, call)
         services.stacks.counts = services.graph.counts
         kind.apply(call)
-        for warning in call.warnings:
-            services.report.add(warning)
+        services.report.extend(call.warnings)
         if call.sequence is not None:
             results = self._handed(call, frame)
         elif call.moved is None:
@@ -152,7 +149,8 @@ class Operators:
             given = entry.fields.get(field.name)
             try:
                 if field.form is Form.VALUES and field.name != "fold":
-                    bindings = self._operands(given or (), field.name in OPTIONAL, frame)
+                    optional = field.name in OPTIONAL
+                    bindings = [self.services.binder.look_up(name, frame, optional) for name in given or ()]
                     found = found._replace(faulty=found.faulty or None in bindings)
                     values = (binding.value for binding in bindings if binding is not None)
                     found.operands[field.name] = tuple(value for value in values if value is not None)
@@ -164,11 +162,12 @@ class Operators:
             raise SpecError(mistakes)
         return found
 
-    def _operands(self, names: Sequence[Name], optional: bool, frame: Frame) -> list[Binding | None]:
-        return [self.services.binder.look_up(name, frame, optional) for name in names]
-
     def _field(self, field: Field, given: Any, frame: Frame) -> Any:
-        """Evaluate ``given``, the value of a field whose names are not operands."""
+        """Evaluate ``given``, the value of a field whose names are not operands.
+
+        Returns a tuple of names, a mapping of axes to sizes for a window, or the value of an expression; any other form is
+        returned as it is.
+        """
         evaluator = self.services.evaluator
         if field.form is Form.VALUES:
             return tuple(name.text for name in given or ())

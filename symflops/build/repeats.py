@@ -8,8 +8,7 @@ from typing import Any
 from sympy import Expr, Integer
 
 from symflops.build.iterations import unroll
-from symflops.build.limits import MAX_UNROLLED
-from symflops.build.scopes import Frame
+from symflops.build.scopes import MAX_UNROLLED, Frame
 from symflops.build.segments import Segments, is_same
 from symflops.build.services import PlaceEntries, Services
 from symflops.formula.domain import Choice, Setting, sizes_behind

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 from symflops.ir.convention import MAIN
 from symflops.ir.graph import Graph
 from symflops.ir.nodes import Loop, Node, Operator, Push, Select, with_operators
-from symflops.read.plain_values import python_value
 from symflops.read.spec_files import PACKAGE, read_source
-from symflops.read.yaml_nodes import read_yaml
+from symflops.read.yaml_nodes import python_value, read_yaml
 from symflops.support.findings import Reporter
 
 TABLE = PACKAGE / "conventions" / "tables" / "roles.yaml"
@@ -51,7 +50,7 @@ def with_roles(graph: Graph) -> Graph:
     routers = frozenset(_routers(graph))
 
     def named(operator: Operator) -> list[Node]:
-        role = "" if operator.role else "router" if operator.id in routers else role_at(operator.kind, str(operator.path))
+        role = "" if operator.role else "router" if operator.id in routers else first_line(operator.kind, str(operator.path))[1]
         apart = MAIN in operator.regions or "shared_gate" in (role, operator.role)
         regions = () if apart else regions_at(str(operator.path))
         return [replace(operator, inferred=role, shown=regions) if role or regions else operator]
@@ -59,14 +58,9 @@ def with_roles(graph: Graph) -> Graph:
     return replace(graph, body=with_operators(graph.body, named))
 
 
-def role_at(kind: str, path: str) -> str:
-    """The role that ``roles.yaml`` infers from an operator's kind and path; empty if no rule matches."""
-    return first_line(kind, path)[1]
-
-
 @lru_cache(maxsize=1 << 14)
 def first_line(kind: str, path: str) -> tuple[str, str]:
-    """(path pattern, role) of the first rule that matches an operator's kind and path; else empty texts."""
+    """(path pattern, role) of the first rule of ``roles.yaml`` that matches an operator's kind and path; else empty texts."""
     pattern, lines = _lines_of(kind)
     first = pattern.match(path)
     return lines[first.lastindex - 1] if first and first.lastindex else ("", "")

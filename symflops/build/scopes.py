@@ -1,23 +1,82 @@
-"""Scopes: the values and names that an entry sees, its path, and the conditions around it."""
+"""Scopes of entries: the values and names that they see, the calls and repeats around them, and a limit on their number.
+
+Assignments to the values of a scope can be undone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
 
 from sympy import Expr, Symbol
 
-from symflops.build.journal import Journaled
-from symflops.formula.expression import Expression
+from symflops.formula.expression import Expression, names
 from symflops.formula.functions import is_index
 from symflops.formula.truth import NO, YES, Truth, UnknownSizeError
+from symflops.formula.words import said
 from symflops.ir.convention import ROLES
 from symflops.ir.nodes import Node, Value
 from symflops.ir.patterns import Path, Visit
-from symflops.ir.spec import Template
-from symflops.support.findings import Diagnostic
+from symflops.ir.spec import Entry, Repeat, Spec, Template
+from symflops.read.definition_order import early_value
+from symflops.support.findings import Diagnostic, Label, SpecError
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Journaled(dict[K, V]):
+    """A dictionary that remembers the value before each assignment; keys are assigned and never deleted.
+
+    >>> known = Journaled({"a": 1})
+    >>> mark = known.mark
+    >>> known["a"], known["b"] = 2, 3
+    >>> known.undo(mark), known
+    ({'a': 2, 'b': 3}, {'a': 1})
+    """
+
+    def __init__(self, items: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
+        super().__init__(items)
+        self._before: list[tuple[K, tuple[V] | tuple[()]]] = []
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self._before.append((key, (self[key],) if key in self else ()))
+        super().__setitem__(key, value)
+
+    def update(self, items: Any = (), /, **more: V) -> None:
+        """Assign several items."""
+        for key, value in dict(items, **more).items():
+            self[key] = value
+
+    @property
+    def mark(self) -> int:
+        """The number of assignments so far, which :meth:`undo` takes to restore this state."""
+        return len(self._before)
+
+    def assigned_by(self, action: Callable[[], object]) -> dict[K, V]:
+        """Run ``action``, undo its assignments, and return them as key -> assigned value."""
+        mark = self.mark
+        try:
+            action()
+        finally:
+            assigned = self.undo(mark)
+        return assigned
+
+    def undo(self, mark: int) -> dict[K, V]:
+        """Undo all but the first ``mark`` assignments.
+
+        Returns key -> undone value, in order of first assignment.
+        """
+        assigned = {key: self[key] for key, _ in self._before[mark:]}
+        while len(self._before) > mark:
+            key, before = self._before.pop()
+            if before:
+                super().__setitem__(key, before[0])
+            else:
+                del self[key]
+        return assigned
 
 
 def as_it_is(value: Any) -> Any:
@@ -121,3 +180,100 @@ class Frame:
             return self
         visits = (*self.visits, Visit(self.path, path)) if template.text.startswith("/") else self.visits
         return self.inside(visits=visits, turns=(*self.turns, (path, again)))
+
+
+MAX_CALLS = 4
+
+
+class Ahead(NamedTuple):
+    """The entries of a body (``region``) from ``position`` on."""
+
+    region: Sequence[Entry]
+    position: int
+
+
+class Surroundings:
+    """Calls and groups around the entry that is being added to the graph, outermost first, for findings.
+
+    Attributes:
+        calls: The block calls around the entry.
+        unrolled: (repeat, number of iterations) of the unrolled repeats around the entry.
+        ahead: The entries that follow it, and those that follow each entry around it in the same document or block.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.calls: list[Label] = []
+        self.unrolled: list[tuple[Repeat, int]] = []
+        self.ahead: list[Ahead] = []
+        self._sizes = {key: size.name.text for size in spec.sizes for key in size.keys}
+
+    def explained(self, found: Diagnostic, entry: Entry, frame: Frame) -> Diagnostic:
+        """Extend a finding about ``entry``.
+
+        The finding then tells the later entry that binds an unknown value, the size behind an unknown field of the config, and
+        the block calls around ``entry``.
+        """
+        if found.code == "unknown-value":
+            found = early_value(found, entry, frame.values, [region[position:] for region, position in self.ahead[::-1]])
+        if found.code == "unknown-size" and found.span is not None and found.span.text in self._sizes:
+            hint = f"the config's '{found.span.text}' is the size '{self._sizes[found.span.text]}' here"
+            found = replace(found, hint=hint)
+        return replace(found, also=(*found.also, *self.calls[:-MAX_CALLS:-1])) if self.calls else found
+
+    def too_large(self, message: str) -> Diagnostic:
+        """The finding about too many operators, located at the longest unrolled repeat or the outermost call."""
+        if not self.unrolled:
+            place = self.calls[0].span if self.calls else None
+            hint = "a block is written out wherever it is called: one that calls another twice doubles it"
+            return Diagnostic("structure-too-large", message, place, hint, also=tuple(self.calls[1:4]))
+        repeat, count = max(self.unrolled, key=lambda item: item[1])
+        place, fields = repeat.span, []
+        if repeat.count is not None:
+            place = repeat.count.span
+            fields = [f"'{field}'" for field in fields_read(self.spec, repeat.count)]
+        source = f"the config says how often with {' and '.join(fields)}; " if fields else ""
+        hint = f"{source}no published structure has a quarter of that"
+        message = f"{message}: this is written out, and repeats {said(count)} times"
+        return Diagnostic("structure-too-large", message, place, hint)
+
+
+def fields_read(spec: Spec, expression: Expression) -> list[str]:
+    """Config fields that an expression depends on, directly or through derived sizes."""
+    formulas = {name.text: formula for name, formula in spec.derived}
+    keys = {size.name.text: size.keys[0] for size in spec.sizes}
+    found: dict[str, None] = {}
+    waiting = [name for name, _ in names(expression)]
+    while waiting:
+        name = waiting.pop(0)
+        if name in keys:
+            found[keys[name]] = None
+        elif name in formulas:
+            waiting += [inner for inner, _ in names(formulas.pop(name))]
+    return list(found)
+
+
+MAX_UNROLLED = 512
+MAX_OPERATORS = 6_000
+"""Four times the largest published structure (checked by a test); a structure of this size is derived within seconds."""
+
+
+class OperatorLimit:
+    """Counts the operators of a graph; no entry is added to a graph with more than ``MAX_OPERATORS``."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.surroundings = surroundings
+        self.operators = 0
+        self.exceeded: Diagnostic | None = None
+
+    def grow(self, operators: int = 1) -> None:
+        """Add ``operators`` to the count; call this before adding them to the graph.
+
+        Raises:
+            SpecError: the count exceeds ``MAX_OPERATORS``.
+        """
+        self.operators += operators
+        if self.operators > MAX_OPERATORS:
+            message = f"the structure has more than {MAX_OPERATORS:,} operators"
+            self.exceeded = self.exceeded or self.surroundings.too_large(message)
+            raise SpecError([self.exceeded])

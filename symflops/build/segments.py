@@ -16,11 +16,10 @@ from typing import NamedTuple
 
 from sympy import Expr, Integer, Symbol
 
+from symflops.build.graph_builder import Claims
 from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError, cycle, renamed
-from symflops.build.iterations import iteration_path, module_lists, place_body
-from symflops.build.parameter_table import Claims
+from symflops.build.iterations import SelectedIterations, iteration_path, module_lists, place_body
 from symflops.build.scopes import ABSENT, Binding, Frame
-from symflops.build.selected_iterations import SelectedIterations
 from symflops.build.services import PlaceEntries, Services
 from symflops.formula.functions import AtLeast, FloorDiv, Least, Modulo, Most, is_index, size_symbol
 from symflops.formula.truth import NO, Truth, UnknownSizeError, all_of
@@ -28,7 +27,7 @@ from symflops.formula.words import said
 from symflops.ir.nodes import Carry, Loop, Node, Value
 from symflops.ir.patterns import Path
 from symflops.ir.spec import Repeat
-from symflops.read.bound_names import assigned
+from symflops.read.definition_order import assigned
 from symflops.support.findings import Diagnostic, SpecError
 
 MAX_CUTS = 8

@@ -46,11 +46,8 @@ class Streams:
             for axis, length in (pair for part in stream.parts for pair in part.axes):
                 self.owners.setdefault((stream.over, length.text), (stream, stream.name.text, axis.text))
         for stream in spec.streams:
-            try:
+            with report.collecting():
                 self.declared[stream.name.text] = self.declare(stream)
-            except SpecError as error:
-                for diagnostic in error.diagnostics:
-                    report.add(diagnostic)
 
     def declare(self, spec: StreamSpec) -> Stream:
         """Make the stream that ``spec`` declares; names in its lengths that are not sizes are batch variables."""
@@ -119,11 +116,14 @@ class Streams:
         return Longest(Polynomial.of(length).expr) if self.of_items(length) else length
 
     def evaluate_longest(self, walker: Any, node: Any) -> Expr:
-        """Evaluate ``longest(x)`` in an expression: the maximum over all items."""
+        """Evaluate ``longest(x)``: the maximum of a length over all items.
+
+        ``node`` is the call, in an expression that ``walker`` evaluates.
+        """
         return self.longest(self._of_one_set(walker, node, "longest")[0])
 
     def evaluate_together(self, walker: Any, node: Any) -> Expr:
-        """Evaluate ``together(x)`` in an expression: the sum over all items."""
+        """Evaluate ``together(x)``: the sum of a length over all items; arguments as of :meth:`evaluate_longest`."""
         length, sets = self._of_one_set(walker, node, "together")
         if not sets:
             walker.fail("bad-expression", "together takes a length of items", node)
@@ -241,7 +241,7 @@ class StreamScope:
                 hint = "'axes_of' names the values whose axes are meant; or give the axis another name"
                 self.streams.report.error("shadowed-length", message, span, hint, severity="warning")
         scope = ChainMap[str, Any](own, self.streams.variables, self.sizes, axes_of(*others))
-        with told_axes([*own, *axes_of(*others)]):
+        with naming_axes([*own, *axes_of(*others)]):
             value = without_index(evaluate(expression, scope, self.calls), expression, self.decide)
         found = value if isinstance(value, tuple) else (value,)
         if not all(isinstance(item, Expr) for item in found):
@@ -294,7 +294,7 @@ class StreamScope:
         return Part(tuple((name.text, self._length(value, scope, name.text, items)) for name, value in spec.axes))
 
     def _length(self, expression: Expression, axes: Mapping[str, Expr], axis: str, items: str) -> Expr:
-        with told_axes(axes):
+        with naming_axes(axes):
             found = self.streams.length(expression, axes, self.sizes, axis, self.decide, self.calls)
         length: Expr = self.fitting(found, items, expression)
         return length
@@ -306,7 +306,7 @@ def axes_of(*streams: Stream) -> dict[str, Expr]:
 
 
 @contextmanager
-def told_axes(axes: Iterable[str]) -> Iterator[None]:
+def naming_axes(axes: Iterable[str]) -> Iterator[None]:
     """Context in which findings about an unknown name list the known axes."""
     try:
         yield

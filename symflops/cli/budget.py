@@ -13,9 +13,21 @@ import argparse
 import json
 from dataclasses import asdict
 
-from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, whole
 from symflops.cli.estimate import asked
-from symflops.cli.terminal import scaled, width, wrapped
+from symflops.cli.terminal import (
+    BATCH,
+    CONFIG,
+    CONVENTION,
+    JSON,
+    REGIME,
+    SPEC_OR_CONFIG,
+    argument,
+    arguments_of,
+    scaled,
+    whole,
+    width,
+    wrapped,
+)
 from symflops.support.errors import SymflopsError
 
 configure = arguments_of(

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from symflops.cli.arguments import SPECS, argument, arguments_of
+from symflops.cli.terminal import SPECS, argument, arguments_of
 
 configure = arguments_of(
     SPECS,

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from symflops.cli.arguments import argument, arguments_of
+from symflops.cli.terminal import argument, arguments_of
 from symflops.support.errors import SymflopsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def explain(code: str) -> int:
     """Print what the kind of finding ``code`` means; return the exit code 0."""
     import textwrap
 
-    from symflops.support.codes import kinds
+    from symflops.support.findings import kinds
 
     if code not in kinds():
         hint = did_you_mean(code, kinds(), f"there are {', '.join(kinds())}")

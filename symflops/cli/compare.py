@@ -10,8 +10,21 @@ from __future__ import annotations
 import json
 import sys
 
-from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, OVER, SPEC, argument, arguments_of
-from symflops.cli.terminal import columns, short, styled, width, wrapped
+from symflops.cli.terminal import (
+    BATCH,
+    CONFIG,
+    CONVENTION,
+    JSON,
+    OVER,
+    SPEC,
+    argument,
+    arguments_of,
+    columns,
+    short,
+    styled,
+    width,
+    wrapped,
+)
 from symflops.evaluate.units import NAMES
 from symflops.support.errors import SymflopsError
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 
-from symflops.cli.arguments import argument, arguments_of
+from symflops.cli.terminal import argument, arguments_of
 
 SCRIPTS = {
     "bash": """_symflops() {

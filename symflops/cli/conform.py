@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from symflops.cli.arguments import argument, arguments_of
+from symflops.cli.terminal import argument, arguments_of
 
 configure = arguments_of(
     argument("--peers", required=True, metavar="DIR", help="a folder of records, one file a system"),

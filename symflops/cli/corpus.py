@@ -1,4 +1,4 @@
-"""What a corpus costs: FLOPs of every row of a table of lengths, for any number of models, regimes and conventions.
+"""Price a corpus: compute the FLOPs of every row of a table of lengths, for any number of models, regimes and conventions.
 
   symflops corpus llama mistral --lengths data.parquet --columns text=n_tokens
   symflops corpus qwen_image --lengths 'data/*.parquet' --columns 'latent=latents; prompt=n' --group-by shard --json
@@ -6,9 +6,9 @@
   symflops corpus llama --columns text=n_tokens --lengths corpus.lengths --sql spark
   symflops corpus llama gemma3 --from result.json
 
-One scan sums up what all of them need. --columns maps each stream to its column, or to a column per axis. --sql prints the
-query for another engine; --from prices any models from its result, as JSON: a row, or a list of rows. Rows that a model
-cannot run are left out, counted and told.
+One scan computes the sums that all models need. --columns maps each stream to its column, or to a column per axis. --sql
+prints the query for another engine; --from prices any models from its result, as JSON: a row, or a list of rows. Rows that a
+model cannot run are left out; a message says how many.
 
 Exit codes: 0 fine, 1 rows are left out, 2 usage.
 """
@@ -20,7 +20,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from symflops.cli.arguments import CONFIG, JSON, argument, arguments_of
+from symflops.cli.terminal import CONFIG, JSON, argument, arguments_of
 from symflops.support.errors import SymflopsError
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from symflops.cli.arguments import JSON, argument, arguments_of
-from symflops.cli.terminal import tell
+from symflops.cli.terminal import JSON, argument, arguments_of, tell
 from symflops.support.errors import SymflopsError
 
 configure = arguments_of(

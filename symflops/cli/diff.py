@@ -19,9 +19,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from symflops.cli.arguments import BATCH, CONVENTION, JSON, REGIME, argument, arguments_of
 from symflops.cli.estimate import batch_of
-from symflops.cli.terminal import of_batch, scaled
+from symflops.cli.terminal import BATCH, CONVENTION, JSON, REGIME, argument, arguments_of, of_batch, scaled
 from symflops.evaluate.units import unit_of
 from symflops.support.errors import SymflopsError
 
@@ -123,7 +122,7 @@ def texts(change: Any) -> list[tuple[str, str]]:
 
 
 def three(found: Any, name: str) -> dict[str, int]:
-    """Return the figure ``name`` of the ``first`` and the ``second`` model, and the ``difference``."""
+    """Map ``first`` and ``second`` to the figure ``name`` of that model, and ``difference`` to second less first."""
     one, two = getattr(found.first, name), getattr(found.second, name)
     return {"first": one, "second": two, "difference": two - one}
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from symflops.cli.arguments import argument, arguments_of
+from symflops.cli.terminal import argument, arguments_of
 from symflops.support.errors import SymflopsError
 from symflops.support.reading import parse_json, read_json
 

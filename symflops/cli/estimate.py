@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 
-from symflops.cli.arguments import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, UNIT, argument, arguments_of
-from symflops.cli.terminal import scaled, tell
+from symflops.cli.terminal import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, UNIT, argument, arguments_of, scaled, tell
 from symflops.evaluate.evidence import grade_of
 from symflops.evaluate.units import AS_SOURCE, MULTIPLY_ADD, NAMES
 from symflops.support.errors import SymflopsError
@@ -61,7 +60,7 @@ def batch_of(text: str) -> dict[str, Any]:
 
 
 def asked(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """Return the model and the batch of a command line; without ``--batch``, a typical batch."""
+    """Return (model, batch) of a command line; without ``--batch``, a typical batch."""
     from symflops.analysis.subject import Subject
     from symflops.library.lookup import read_config
 
@@ -95,7 +94,7 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
 
 
 def noted(found: dict[str, Any]) -> dict[str, Any]:
-    """Print the notes of an estimate to standard error, and return the estimate."""
+    """Print the notes of an estimate (a JSON object) to standard error, and return the estimate."""
     for note in found["notes"]:
         tell(note)
     return found

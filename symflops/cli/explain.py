@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 
-from symflops.cli.arguments import (
+from symflops.cli.terminal import (
     ASSUME,
     BATCH,
     CONFIG,
@@ -24,8 +24,13 @@ from symflops.cli.arguments import (
     UNIT,
     argument,
     arguments_of,
+    columns,
+    of_batch,
+    short,
+    styled,
+    width,
+    wrapped,
 )  # fmt: skip
-from symflops.cli.terminal import columns, of_batch, short, styled, width, wrapped
 from symflops.evaluate.units import NAMES
 from symflops.support.errors import SymflopsError
 

@@ -21,8 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from symflops.cli.arguments import SPECS, argument, arguments_of, one_of
 from symflops.cli.progress import in_workers
+from symflops.cli.terminal import SPECS, argument, arguments_of, one_of
 from symflops.support.errors import SymflopsError, did_you_mean
 
 configure = arguments_of(
@@ -142,7 +142,7 @@ class _Work:
     def stamps(self) -> Any:
         """Load the :class:`Stamps` of the output folder."""
         from symflops.cli.actions.generate import Stamps
-        from symflops.support.digests import digest, package_digest
+        from symflops.support.files import digest, package_digest
 
         return Stamps(self.out, lambda _: digest(f"{package_digest()} {self.chosen}"))
 
@@ -195,7 +195,7 @@ class _Work:
     def kept_by_digest(self, name: str, text: str) -> bool:
         """Whether the file ``name`` need not exist, because the manifest has the digest of its ``text``."""
         from symflops.cli.actions.generate import BY_DIGEST
-        from symflops.support.digests import digest
+        from symflops.support.files import digest
 
         return name.endswith(BY_DIGEST) and self.manifest.get("outputs", {}).get(name) == digest(text)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from symflops.cli.arguments import SPEC, STRUCTURE, argument, arguments_of
+from symflops.cli.terminal import SPEC, STRUCTURE, argument, arguments_of
 
 configure = arguments_of(
     SPEC,

@@ -16,9 +16,19 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
-from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of
 from symflops.cli.estimate import asked
-from symflops.cli.terminal import of_batch, scaled
+from symflops.cli.terminal import (
+    BATCH,
+    CONFIG,
+    CONVENTION,
+    JSON,
+    REGIME,
+    SPEC_OR_CONFIG,
+    argument,
+    arguments_of,
+    of_batch,
+    scaled,
+)
 from symflops.evaluate.units import unit_of
 
 BAR, WIDTH = 28, 80

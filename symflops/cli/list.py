@@ -12,8 +12,7 @@ import argparse
 import json
 from typing import Any
 
-from symflops.cli.arguments import JSON, argument, arguments_of
-from symflops.cli.terminal import line_width, wrapped
+from symflops.cli.terminal import JSON, argument, arguments_of, line_width, wrapped
 
 KINDS = ("specs", "regimes", "conventions", "blocks", "operators", "devices")
 
@@ -73,7 +72,7 @@ def specs(as_json: bool) -> int:
 
 
 def regimes() -> list[dict[str, Any]]:
-    """Return the ``name`` and the ``doc`` of each shipped regime."""
+    """Return a dict with ``name`` and ``doc`` for each shipped regime."""
     from symflops.api import regime_of
     from symflops.read.spec_files import pages
 
@@ -81,7 +80,7 @@ def regimes() -> list[dict[str, Any]]:
 
 
 def conventions() -> list[dict[str, Any]]:
-    """Return each shipped convention: name, doc, unit, links, and the framework that it reproduces."""
+    """Return a dict for each shipped convention: name, doc, unit, links, and the framework that it reproduces."""
     from dataclasses import asdict
 
     from symflops.api import convention_of
@@ -96,21 +95,21 @@ def conventions() -> list[dict[str, Any]]:
 
 
 def blocks() -> list[dict[str, Any]]:
-    """Return the ``name`` of each block of the library, and as ``doc`` the comment at its top."""
+    """Return a dict for each block of the library: its ``name``, and as ``doc`` the comment at its top."""
     from symflops.read.spec_files import block_texts, comment_of
 
     return [{"name": name, "doc": comment_of(text)} for name, text in block_texts().items()]
 
 
 def operators() -> list[dict[str, Any]]:
-    """Return the ``name``, the ``doc`` and the ``fields`` of each operator kind of specs."""
+    """Return a dict with ``name``, ``doc`` and ``fields`` for each operator kind of specs."""
     from symflops.ops.table import ALL
 
     return [{"name": kind.name, "doc": kind.doc, "fields": [field.name for field in kind.fields]} for kind in ALL]
 
 
 def devices() -> list[dict[str, Any]]:
-    """Return the devices with known rates: name, aliases, and dense peak TFLOP/s by number type."""
+    """Return a dict for each device with known rates: name, aliases, and dense peak TFLOP/s by number type."""
     from symflops.training.devices.peaks import table
 
     rows: dict[str, dict[str, Any]] = {}

@@ -16,8 +16,20 @@ import json
 from decimal import Decimal, DecimalException
 from typing import Any
 
-from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, one_of
-from symflops.cli.terminal import short, width, wrapped
+from symflops.cli.terminal import (
+    BATCH,
+    CONFIG,
+    CONVENTION,
+    JSON,
+    REGIME,
+    SPEC_OR_CONFIG,
+    argument,
+    arguments_of,
+    one_of,
+    short,
+    width,
+    wrapped,
+)
 from symflops.evaluate.units import AS_SOURCE, TWICE_AS_HIGH
 from symflops.support.errors import SymflopsError
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from symflops.cli.arguments import argument, arguments_of
+from symflops.cli.terminal import argument, arguments_of
 
 configure = arguments_of(
     argument("paths", nargs="+", metavar="PATH", help="files or folders"),
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     """
     from pathlib import Path
 
-    from symflops.cli.actions.migrate import files_of, migrate
+    from symflops.read.migration import files_of, migrate
     from symflops.support.findings import SpecError, SymflopsError
 
     read = old = failed = 0

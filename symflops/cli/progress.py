@@ -25,7 +25,7 @@ class _Watched:
     def write(self, text: str) -> Any:
         """Clear the line of the clock, then write ``text`` to the stream."""
         with self._clock.lock:
-            self._clock.said(text)
+            self._clock.make_room(text)
             return self._stream.write(text)
 
     def __getattr__(self, name: str) -> Any:
@@ -41,7 +41,7 @@ class _Clock:
         self.started = self.heard = time.monotonic()
         self.shown, self.at_line_start = 0, True
 
-    def said(self, text: str) -> None:
+    def make_room(self, text: str) -> None:
         """Clear the line of the clock, because ``text`` is written next, and restart the wait for silence.
 
         Until ``text`` ends a line, the clock is not drawn.
@@ -80,7 +80,7 @@ def clock(label: str) -> Iterator[None]:
         sys.stdout, sys.stderr = out, error
         drawn.ended.set()
         with drawn.lock:
-            drawn.said("")
+            drawn.make_room("")
 
 
 def progress(items: Sequence[T], verb: str, label: Callable[[T], str]) -> Iterator[T]:

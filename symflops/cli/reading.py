@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from symflops.cli.arguments import SPECS, argument, arguments_of
+from symflops.cli.terminal import SPECS, argument, arguments_of
 
 configure = arguments_of(SPECS, argument("--check", action="store_true", help="compare, and write nothing"))
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from symflops.cli.arguments import ASSUME, NUMERIC, SPEC, STRUCTURE, argument, arguments_of
+from symflops.cli.terminal import ASSUME, NUMERIC, SPEC, STRUCTURE, argument, arguments_of
 from symflops.support.errors import SymflopsError
 
 ENDINGS = {"latex": "tex", "pdf": "pdf", "markdown": "md", "html": "html"}

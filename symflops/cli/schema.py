@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from symflops.cli.arguments import argument, arguments_of
+from symflops.cli.terminal import argument, arguments_of
 from symflops.support.errors import SymflopsError
 
 configure = arguments_of(

@@ -12,8 +12,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from symflops.cli.arguments import SPECS, argument, arguments_of
 from symflops.cli.progress import in_workers
+from symflops.cli.terminal import SPECS, argument, arguments_of
 from symflops.support.errors import SymflopsError
 
 configure = arguments_of(

@@ -13,8 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from symflops.cli.arguments import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, whole
 from symflops.cli.estimate import asked
+from symflops.cli.terminal import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, whole
 from symflops.evaluate.units import NAMES
 from symflops.support.errors import SymflopsError
 

@@ -18,7 +18,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from symflops.cli.arguments import REGIME, argument, arguments_of
+from symflops.cli.terminal import REGIME, argument, arguments_of
 from symflops.support.errors import SymflopsError
 
 PROJECTS = ("kempnerforge", "latte", "megatron-bridge", "torchtitan", "verl", "verl-omni")

@@ -24,8 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from symflops.cli.arguments import SPECS, argument, arguments_of
 from symflops.cli.progress import progress
+from symflops.cli.terminal import SPECS, argument, arguments_of
 from symflops.support.errors import SymflopsError
 
 STATUSES = ("exact", "inexact", "mismatch", "stale", "error", "no-spec")
@@ -185,10 +185,10 @@ def readable(specs: list[str]) -> list[tuple[Any, list[Any]]]:
 
     The findings are also printed.
     """
-    from symflops.cli.actions.check import as_far_as
+    from symflops.cli.actions.check import load_valid_part
     from symflops.read.spec_files import chosen_specs
 
-    parts = [as_far_as(file) for file in chosen_specs(specs)]
+    parts = [load_valid_part(file) for file in chosen_specs(specs)]
     findings = [finding for _, found in parts for finding in found]
     for finding in findings:
         print(finding.render(), file=sys.stderr)

@@ -17,7 +17,7 @@ from itertools import count
 
 from sympy import Add, Expr, Integer, Mul, expand
 
-from symflops.build.limits import MAX_OPERATORS
+from symflops.build.scopes import MAX_OPERATORS
 from symflops.formula.truth import Truth, any_of
 from symflops.ir.contraction import Contraction, Extent, Operand
 from symflops.ir.convention import ROLES, role_of

@@ -13,7 +13,7 @@ from typing import Any
 from symflops.emit.latex import document as latex
 from symflops.emit.markdown import document as markdown
 from symflops.emit.markdown.document import Shown
-from symflops.emit.math.abbreviations import abbreviated
+from symflops.emit.math.definitions import abbreviated
 from symflops.emit.page.page import page
 from symflops.emit.page.sections import document
 from symflops.emit.page.tree import Document

@@ -312,7 +312,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A whole spec as parsed, in the view (:func:`symflops.read.classes.view`) for some of its classes.
+    """A whole spec as parsed, in the view (:func:`symflops.read.variants.view`) for some of its classes.
 
     Attributes:
         name: Its name.
@@ -332,7 +332,7 @@ class Spec:
         decided: The sizes that a class, not a config, sets.
         alike: The classes to which this view applies.
         constants: (letter, value) pairs of ``decided`` for these classes.
-        apart: Sizes of parts that a regime does not run (:mod:`symflops.read.parts`).
+        apart: Sizes of parts that a regime does not run (:mod:`symflops.read.variants`).
         renamed: (beginning of a path, replacement) pairs for these classes.
         baseline: Another spec to compare with on pages; None: none.
         requires: (message, condition) pairs that sizes and lengths must fulfil.

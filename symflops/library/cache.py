@@ -19,9 +19,8 @@ from symflops import __version__
 from symflops.evaluate.sizes import sizes_of
 from symflops.evaluate.stored import Stored, has
 from symflops.read.spec_files import SpecFile
-from symflops.support.digests import digest, package_digest, sympy_release
 from symflops.support.errors import SymflopsError
-from symflops.support.files import write
+from symflops.support.files import digest, package_digest, sympy_release, write
 from symflops.support.reading import read_text
 
 MOST_BYTES, MOST_SECONDS = 64 * 2**20, 90 * 86_400

@@ -16,8 +16,8 @@ from zlib import crc32
 from symflops.formula.identifiers import IDENTIFIER
 from symflops.library.cache import keep, kept, place
 from symflops.read.spec_files import SpecFile, changed_blocks, specs_in
-from symflops.support.digests import digest
 from symflops.support.errors import SymflopsError
+from symflops.support.files import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from symflops.lower.moments import Amounts, Key, Moments, batch_conditions
 from symflops.lower.names import read_fields, size_fields
 from symflops.lower.parameters import Parameters
 from symflops.lower.requirements import inner_lengths, requirements
-from symflops.read.plain_values import frozen
+from symflops.read.yaml_nodes import frozen
 
 T = TypeVar("T")
 

@@ -17,8 +17,7 @@ from symflops.ir.contraction import Extent, Operand, Pairs
 from symflops.ir.nodes import Part, Stream, Value
 from symflops.ops.attention_blocks import with_blocks
 from symflops.ops.elementwise import joining
-from symflops.ops.fields import Field, Form
-from symflops.ops.kind import Call, cases, operator_kind, symbol_or_value
+from symflops.ops.kind import Call, Field, Form, cases, operator_kind, symbol_or_value
 from symflops.support.findings import did_you_mean
 
 BOUNDS = ("prefix", "sliding", "local", "chunked")
@@ -247,7 +246,7 @@ def refuse_masks(call: Call, masks: dict[Mask, Truth]) -> None:
 
 
 def lengths(call: Call, values: tuple[Value, ...], folded: tuple[str, ...], field: str) -> tuple[Expr, Expr]:
-    """The number of folded batches of ``values``, and the number of tokens in each.
+    """Return (number of folded batches of ``values``, number of tokens in each).
 
     The first is the product of the axes ``folded``, the second that of the other axes, summed over parts and values.
     """

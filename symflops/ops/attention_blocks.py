@@ -45,7 +45,7 @@ def with_blocks(call: Call, stream: Stream, sides: Sides, masks: Masks) -> tuple
 
 
 def of_blocks(call: Call, stream: Stream, sides: Sides, base: str) -> tuple[Masks, dict[str, Mask]]:
-    """The masks of :func:`with_blocks` for tokens that see each other only within blocks.
+    """The pair that :func:`with_blocks` returns, for tokens that see each other only within blocks.
 
     The field ``blocks`` has a list of lengths, or a stream with an item for each block. ``base`` is the field ``mask``.
     """
@@ -72,7 +72,7 @@ def of_blocks(call: Call, stream: Stream, sides: Sides, base: str) -> tuple[Mask
 
 
 def of_keys(call: Call, stream: Stream, sides: Sides, base: str) -> tuple[Masks, dict[str, Mask]]:
-    """The masks of :func:`with_blocks` for a number of keys that each query sees.
+    """The pair that :func:`with_blocks` returns, for a number of keys that each query sees.
 
     The field ``sees`` has a formula, a list with a number per query, or a stream of pairs. ``base`` is the field ``mask``.
     """

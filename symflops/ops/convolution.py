@@ -14,8 +14,7 @@ from symflops.formula.truth import NO, YES, Truth
 from symflops.formula.words import said, words_of
 from symflops.ir.contraction import Operand
 from symflops.ir.nodes import Need, Part, Stream, Value
-from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
-from symflops.ops.kind import Call, operator_kind, whole
+from symflops.ops.kind import BIAS_NAME, FROM, TIE, WEIGHT, Call, Field, Form, operator_kind, whole
 
 WORD_OR_ROWS = "number, list, same or valid"
 

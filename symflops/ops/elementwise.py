@@ -1,16 +1,20 @@
-"""Elementwise operators and data movement: no contractions, so PyTorch's counter counts nothing."""
+"""Elementwise operators, activations, ``concat`` and ``split``: no contractions, so PyTorch's counter counts nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from symflops.formula.truth import unequal_widths
+from sympy import Add, Integer
+from sympy.core.symbol import Str
+
+from symflops.formula import functions as fn
+from symflops.formula.domain import Setting
+from symflops.formula.truth import NO, YES, Truth, any_of, unequal_widths
 from symflops.formula.words import said
 from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.nodes import Part, Stream, Value
-from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call, operator_kind
+from symflops.ops.kind import FROM, Call, Field, Form, cases, operator_kind
 
 Refuse = Callable[..., NoReturn]
 
@@ -112,3 +116,93 @@ def zeros(call: Call) -> None:
         call.fail("missing-field", "a constant needs 'stream' or 'like'", "", "the rows that it has")
     stream = call.stream(like[0].stream if like else Stream(SAMPLES, (Part(()),)))
     call.result(stream, call.number("width"))
+
+
+LEARNED = {"prelu": ("weight",), "xielu": ("alpha_p", "alpha_n")}
+"""Activations with parameters, one number each: torch.nn.PReLU and transformers.activations.XIELUActivation."""
+
+
+@operator_kind(
+    "act",
+    "an elementwise activation of the first operand, multiplied by the others; it saves its operands",
+    FROM,
+    Field("of", Form.EXPRESSION, "the name of the function; 'prelu' and 'xielu' have parameters of their own"),
+    Field("width", Form.EXPRESSION, "width of the result; default: that of the first operand"),
+)
+def act(call: Call) -> None:
+    """Declare the result of an activation: the first operand's rows, and the width of the field if given.
+
+    Parameters of the function are declared without a dimension for experts, which share one module of it.
+    """
+    first = call.operand()
+    for other in call.values["from"][1:]:
+        rows_match(call.fail, first, other, "from")
+    for word, names in LEARNED.items():
+        for name in names:
+            call.parameter(name, (Integer(1),), when=is_word(call.fields.get("of"), word), stacked=False)
+    call.result(first.stream, call.number("width") if call.has("width") else first.width)
+
+
+def is_word(value: Any, word: str) -> Truth:
+    """The condition under which ``value``, which may be a text that a config decides, equals ``word``."""
+    found = (
+        case & (Truth.of(fn.Equal(item.symbol, Str(word))) if isinstance(item, Setting) else YES if item == word else NO)
+        for case, item in cases(value)
+    )
+    return any_of(found)
+
+
+ALONG = Field("along", Form.WORD, "what is joined or cut", default="width", words=("width", "tokens"))
+
+
+@operator_kind("concat", "values one after another, along the width or along tokens", FROM, ALONG, saves="nothing")
+def concat(call: Call) -> None:
+    """Declare the concatenation along the width, or along tokens: parts that ``split`` can separate."""
+    values = call.values["from"]
+    first = call.operand()
+    if call.fields["along"] == "width":
+        for other in values[1:]:
+            rows_match(call.fail, first, other, "from")
+        call.result(first.stream, Add(*(call.width(value) for value in values)))
+        return
+    for other in values[1:]:
+        if other.stream.items != first.stream.items:
+            message = f"'{other.name}' and '{first.name}' belong to different index sets"
+            hint = joining((first, other), "'flatten_batch' takes the items of a batch together")
+            call.fail("index-set-mismatch", message, "from", hint, other, also=(*first.long, *other.long))
+        hint = "what is joined along tokens is equally wide; 'along: width' puts it side by side"
+        call.equally_wide((first, other), "from", hint)
+    parts = tuple(part for value in values for part in value.stream.parts)
+    groups = tuple(len(value.stream.parts) for value in values)
+    call.result(Stream(first.stream.items, parts, groups), first.width)
+
+
+@operator_kind(
+    "split",
+    "one value cut into several, by width or back into the parts of a concatenation",
+    FROM,
+    ALONG,
+    Field("sizes", Form.EXPRESSION, "widths of the results"),
+    saves="nothing",
+)
+def split(call: Call) -> None:
+    """Declare one result per width in ``sizes``, or along tokens one per operand of the concatenation."""
+    x = call.operand()
+    if call.fields["along"] == "tokens":
+        groups = x.stream.groups or (1,) * len(x.stream.parts)
+        start = 0
+        for size in groups:
+            call.result(Stream(x.stream.items, x.stream.parts[start : start + size]), x.width)
+            start += size
+        return
+    if not call.has("sizes"):
+        call.fail("missing-field", "a split along the width needs 'sizes'")
+    sizes = call.numbers("sizes")
+    if not call.definitions.equal(Add(*sizes), call.width(x)):
+        message = f"the parts sum to {said(Add(*sizes))}, '{x.name}' has width {said(x.width)}"
+        hint = "the widths under 'sizes' sum to the operand's"
+        call.fail(
+            "split-mismatch", message, "sizes", hint, also=x.wide, note=call.definitions.formulas_of(Add(*sizes), x.width)
+        )
+    for size in sizes:
+        call.result(x.stream, size)

@@ -7,8 +7,7 @@ from dataclasses import replace
 from sympy import Integer, Mul
 
 from symflops.formula.words import words_of
-from symflops.ops.fields import FROM, TIE, WEIGHT, Field, Form
-from symflops.ops.kind import Call, operator_kind
+from symflops.ops.kind import FROM, TIE, WEIGHT, Call, Field, Form, operator_kind
 
 
 @operator_kind(

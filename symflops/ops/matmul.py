@@ -8,8 +8,7 @@ from symflops.formula.truth import NO, YES
 from symflops.formula.words import words_of
 from symflops.ir.index_sets import ONCE
 from symflops.ir.nodes import Value
-from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call, operator_kind, whole
+from symflops.ops.kind import FROM, Call, Field, Form, operator_kind, whole
 
 
 @operator_kind(

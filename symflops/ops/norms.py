@@ -7,8 +7,7 @@ from math import prod
 from sympy import Integer
 
 from symflops.formula.words import said, words_of
-from symflops.ops.fields import BIAS_NAME, FROM, TIE, WEIGHT, Field, Form
-from symflops.ops.kind import Call, Kind
+from symflops.ops.kind import BIAS_NAME, FROM, TIE, WEIGHT, Call, Field, Form, Kind
 
 
 def normalisation(name: str, bias: bool) -> Kind:

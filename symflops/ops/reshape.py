@@ -9,8 +9,7 @@ from sympy import Expr, Integer
 from symflops.formula.words import said
 from symflops.ir.index_sets import ONCE
 from symflops.ir.nodes import Need, Stream
-from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call, Kind, operator_kind
+from symflops.ops.kind import FROM, Call, Field, Form, Kind, operator_kind
 
 WIDTH = Field("width", Form.EXPRESSION, "the new width; default: the old one")
 ROWS = (

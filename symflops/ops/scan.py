@@ -5,8 +5,7 @@ from __future__ import annotations
 from symflops.formula.words import words_of
 from symflops.ir.contraction import Operand
 from symflops.ops.elementwise import rows_match
-from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call, operator_kind, whole
+from symflops.ops.kind import FROM, Call, Field, Form, operator_kind, whole
 
 
 @operator_kind(

@@ -15,8 +15,7 @@ from sympy import Expr
 from symflops.formula.functions import sizes_in
 from symflops.formula.truth import Truth, UnknownSizeError
 from symflops.ir.nodes import Stream, Value
-from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call, operator_kind
+from symflops.ops.kind import FROM, Call, Field, Form, operator_kind
 from symflops.support.findings import Diagnostic, Span
 
 STACK = Field("stack", Form.WORD, "the name of the stack", required=True)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from symflops.ops.activation import act
 from symflops.ops.attention import attention
-from symflops.ops.bilinear import bilinear
 from symflops.ops.convolution import conv
-from symflops.ops.elementwise import add, detach, map_values, mul, zeros
+from symflops.ops.elementwise import act, add, concat, detach, map_values, mul, split, zeros
 from symflops.ops.kind import Kind
-from symflops.ops.linear import linear
+from symflops.ops.linear import bilinear, linear
 from symflops.ops.lookup import embedding, raw_parameter
 from symflops.ops.matmul import matmul
 from symflops.ops.norms import normalisation
-from symflops.ops.parts import concat, split
 from symflops.ops.reshape import expand, flatten_batch, identity, pad, pad_batch, pool, reshape, select, slice_
 from symflops.ops.scan import scan
 from symflops.ops.stacks import gather, pop, push

@@ -7,8 +7,7 @@ from sympy import Expr, Rational
 from symflops.formula.words import said, words_of
 from symflops.ir.contraction import Extent, Operand
 from symflops.ops.elementwise import rows_match
-from symflops.ops.fields import FROM, Field, Form
-from symflops.ops.kind import Call, operator_kind, whole
+from symflops.ops.kind import FROM, Call, Field, Form, operator_kind, whole
 
 ORDER = Field("order", Form.EXPRESSION, "rows of one matrix: this many rows of the operand, one after another", required=True)
 

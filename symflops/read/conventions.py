@@ -8,12 +8,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 from symflops.ir.convention import ROLES, Backward, Convention, Exceptional, Rule
-from symflops.ops.fields import words_of
+from symflops.ops.kind import words_of
 from symflops.read.field_tables import BACKWARD, CONVENTION, EXCEPTION, LENGTHS, MASKS, RULE
 from symflops.read.reproduced import FIELD, reproduced
 from symflops.read.shapes import Shapes
 from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, read_yaml
-from symflops.support.digests import digest
+from symflops.support.files import digest
 from symflops.support.findings import Reporter, Source, Span, did_you_mean
 from symflops.support.reading import what_counts
 

@@ -1,17 +1,60 @@
-"""Findings about names that are read before they are bound; reports where they are bound, or the cycle of definitions."""
+"""Findings about names of a spec: read before they are bound, defined by each other in a cycle, or never read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from symflops.formula.expression import Expression, names
-from symflops.ir.spec import BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat, SizeSpec
-from symflops.read.bound_names import assigned
-from symflops.support.findings import Diagnostic, Label, Reporter, did_you_mean
+from symflops.ir.spec import (
+    Block,
+    BlockCall,
+    Entry,
+    Faulty,
+    Group,
+    Name,
+    OperatorEntry,
+    PartSpec,
+    Repeat,
+    SizeSpec,
+    Spec,
+    Template,
+    Tie,
+)
+from symflops.support.findings import Diagnostic, Label, Reporter, Span, did_you_mean
 
 EARLY = "entries run in the order written: move this one below that, or read a value that is there already"
+
+
+def assigned(entries: Sequence[Entry]) -> frozenset[str]:
+    """Names that ``entries`` may bind to a value, or to whose value they may add a result."""
+    found: set[str] = set()
+    for entry in entries:
+        if isinstance(entry, Faulty):
+            found |= set(entry.names)
+        elif isinstance(entry, Group) and entry.experts is not None:
+            found |= {name.text for name in entry.to} or {entry.path.text}
+        elif isinstance(entry, (Repeat, Group)):
+            found |= assigned(entry.body)
+        else:
+            fields = entry.fields if isinstance(entry, OperatorEntry) else entry.common
+            found |= {name.text for name in fields.get("to") or ()} or {entry.path.text}
+            found |= {name.text for name in fields.get("add_to") or ()}
+    return frozenset(found - {"_"})
+
+
+def named_results(entry: Entry) -> frozenset[str]:
+    """Names that an entry gives its results under ``to``; without those under ``add_to``."""
+    if isinstance(entry, Faulty):
+        return frozenset(entry.names) - {"_"}
+    if isinstance(entry, Repeat):
+        return frozenset()
+    fields = (
+        {"to": entry.to} if isinstance(entry, Group) else entry.fields if isinstance(entry, OperatorEntry) else entry.common
+    )
+    return frozenset(name.text for name in fields.get("to") or ()) - {"_"}
 
 
 def check_defaults(sizes: Sequence[SizeSpec], report: Reporter) -> None:
@@ -128,3 +171,112 @@ def _names(values: Any) -> Iterator[str]:
         for name in value if isinstance(value, tuple) else ():
             if isinstance(name, Name):
                 yield name.text
+
+
+WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SILENT = ("push",)  # operators without a result
+
+
+def unused(spec: Spec) -> list[Diagnostic]:
+    """List a warning for each value and size that the spec's own file defines and nothing reads."""
+    found = [*_values(spec.graph, {name.text for name in spec.outputs})]
+    for block in {id(block): block for block in _blocks(spec.graph)}.values():
+        found += _values(block.body, {name.text for name in block.outputs})
+    found += _sizes(spec)
+    own = spec.sources[0].path
+    return [warning for warning in found if warning.span is not None and warning.span.source.path == own]
+
+
+def _blocks(entries: Iterable[Entry]) -> Iterator[Block]:
+    for entry in entries:
+        if isinstance(entry, BlockCall):
+            yield entry.block
+            yield from _blocks(entry.block.body)
+        elif isinstance(entry, (Repeat, Group)):
+            yield from _blocks(entry.body)
+
+
+def _values(entries: tuple[Entry, ...], outputs: set[str]) -> Iterator[Diagnostic]:
+    """Yield a warning for each name that ``entries`` bind and neither they nor ``outputs`` read."""
+    in_expressions = {name for expression in expressions(entries) for name, _ in names(expression)}  # as in 'width(v)'
+    read = outputs.union(*map(reads, entries), in_expressions)
+    for name, span, unnamed in _definitions(entries):
+        if name in read or (name == "_" and not unnamed):
+            continue
+        hint = "is an input or an output misspelt? '_' under 'to' says that it is dropped on purpose"
+        if unnamed:
+            hint = "say under 'to' or 'add_to' where it goes; 'to: _' says that it is dropped on purpose"
+        yield Diagnostic("unused-value", f"nothing reads '{name}'", span, hint, "warning")
+
+
+def _definitions(entries: Iterable[Entry]) -> Iterator[tuple[str, Span, bool]]:
+    """Yield (name, span, whether the name is a path) for each result of ``entries``.
+
+    The name is the one under ``to``, or for an operator without ``to`` its path.
+    """
+    for entry in entries:
+        if isinstance(entry, OperatorEntry):
+            to, more = entry.fields.get("to") or (), entry.fields.get("add_to")
+            yield from ((name.text, name.span, False) for name in to)
+            if not to and not more and entry.kind.text not in SILENT:
+                yield entry.path.text, entry.span, True
+        elif isinstance(entry, BlockCall):
+            yield from ((name.text, name.span, False) for name in entry.common.get("to") or ())
+        elif isinstance(entry, Group) and entry.experts is not None:
+            yield from ((name.text, name.span, False) for name in entry.to)
+        elif isinstance(entry, (Repeat, Group)):
+            yield from _definitions(entry.body)
+
+
+def _sizes(spec: Spec) -> Iterator[Diagnostic]:
+    words = {name for expression in expressions(spec.graph) for name, _ in names(expression)}
+    words |= {name for expression in headers(spec) for name, _ in names(expression)}
+    words |= {word for item in spec.inputs if item.layout for text in item.layout.axes for word in WORD.findall(text)}
+    for size in (*(size.name for size in (*spec.sizes, *spec.decided)), *(name for name, _ in spec.derived)):
+        if size.text not in words:
+            hint = "take it away, or use it where the model does"
+            yield Diagnostic("unused-size", f"nothing reads the size '{size}'", size.span, hint, "warning")
+
+
+def headers(spec: Spec) -> Iterator[Expression]:
+    """Yield all expressions of a spec outside its graph."""
+    yield from (formula for size in spec.sizes for formula in (size.default, size.null) if formula is not None)
+    yield from (expression for _, expression in (*spec.derived, *spec.requires, *spec.expected))
+    for stream in spec.streams:
+        yield from _inside(stream.parts)
+    for item in spec.inputs:
+        yield from (expression for expression in (item.width, item.when) if expression is not None)
+
+
+def expressions(entries: Iterable[Entry]) -> Iterator[Expression]:
+    """Yield all expressions in ``entries`` and in the blocks that they call."""
+    for entry in entries:
+        if isinstance(entry, OperatorEntry):
+            yield from _inside((entry.path, *entry.fields.values()))
+        elif isinstance(entry, BlockCall):
+            yield from _inside((entry.path, *entry.common.values(), *entry.parameters.values()))
+            yield from _inside(default for _, default in entry.block.parameters)
+            yield from expressions(entry.block.body)
+        elif isinstance(entry, Repeat):
+            yield from _inside((entry.path, entry.count, entry.start, entry.when))
+            yield from expressions(entry.body)
+        elif isinstance(entry, Group):
+            yield from _inside((entry.path, entry.when, entry.no_grad, entry.experts, entry.choose, entry.routed))
+            yield from expressions(entry.body)
+
+
+def _inside(values: Iterable[Any]) -> Iterator[Expression]:
+    for value in values:
+        match value:
+            case Expression():
+                yield value
+            case Template():
+                yield from (piece for piece in value.pieces if isinstance(piece, Expression))
+            case Tie():
+                yield from _inside((value.to, value.when))
+            case PartSpec():
+                yield from (length for _, length in value.axes)
+            case tuple():
+                yield from _inside(value)
+            case Name() | None:
+                pass

@@ -7,11 +7,10 @@ from typing import Any
 
 from symflops.formula.expression import Expression
 from symflops.ir.spec import Block, BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat, Template, Tie
-from symflops.ops.fields import COMMON, TIE, Field, Form, words_of
+from symflops.ops.kind import COMMON, TIE, Field, Form, words_of
 from symflops.ops.table import KINDS
-from symflops.read.entry_paths import ENTRY, HERE, path_and_fields
 from symflops.read.field_tables import AXIS, BLOCK, CALL, GROUP, LANGUAGE, REPEAT
-from symflops.read.language import other_language
+from symflops.read.language import ENTRY, HERE, other_language, path_and_fields
 from symflops.read.shapes import Shapes
 from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, Sequence, read_yaml
 from symflops.support.findings import Reporter, Source, Span, did_you_mean

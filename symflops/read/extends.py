@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from symflops.ops.fields import words_of
+from symflops.ops.kind import words_of
 from symflops.read.entries import BlockText
-from symflops.read.entry_paths import is_null, joined, path_and_fields
 from symflops.read.field_tables import EXTENDS, PLACES
-from symflops.read.language import other_language
+from symflops.read.language import is_null, joined, other_language, path_and_fields
 from symflops.read.yaml_nodes import Mapping, Node, Scalar, Sequence, read_yaml
 from symflops.support.findings import Reporter, Source, SpecError, did_you_mean
 
@@ -32,7 +31,7 @@ def no_bases(name: str) -> Source | None:
 
 
 def extended(node: Node, bases: BlockText, report: Reporter) -> tuple[Node, tuple[Source, ...]]:
-    """Merge a document with the specs that it extends; return it with their sources, nearest first.
+    """Merge a document with the specs that it extends; return (document, sources of these specs, nearest first).
 
     Args:
         node: The document, with or without ``extends``.

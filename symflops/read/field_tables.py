@@ -1,11 +1,11 @@
-"""Tables of the fields of specs, blocks, regimes and conventions; those of operators are in :mod:`symflops.ops.fields`.
+"""Tables of the fields of specs, blocks, regimes and conventions; those of operators are in :mod:`symflops.ops.kind`.
 
 Both the readers and the JSON Schema of the language use these tables, so the two cannot differ.
 """
 
 from __future__ import annotations
 
-from symflops.ops.fields import COMMON, ROLE, Field, Form, words_of
+from symflops.ops.kind import COMMON, ROLE, Field, Form, words_of
 from symflops.read.language import LANGUAGE as VERSION
 
 TYPES = {

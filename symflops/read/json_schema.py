@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from symflops.formula.identifiers import CLASS, CONFIG_KEY, IDENTIFIER, MODULE, VARIANT
 from symflops.ir.convention import ROLES
-from symflops.ops.fields import COMMON, Field, Form, words_of
+from symflops.ops.kind import COMMON, Field, Form, words_of
 from symflops.ops.table import ALL
 from symflops.read import field_tables as tables
-from symflops.read.classes import RENAME
+from symflops.read.variants import RENAME
 
 Schema = dict[str, Any]
 DRAFT = "http://json-schema.org/draft-07/schema#"
@@ -149,15 +149,15 @@ def graph_definitions(blocks: Sequence[BlockSignature]) -> dict[str, Schema]:
 
 
 def parameters_of(block: BlockSignature) -> Schema:
-    """The schema of a call of a library block: its parameters and the fields of every call."""
-    names = {name: {"description": f"a parameter of the block {block.name}", **ref_to("expression")} for name in block.params}
+    """The schema of a call of a library block: its parameters and the fields of every call.
+
+    A reference stands in ``allOf``, since JSON Schema draft-07 ignores keywords next to ``$ref``.
+    """
+    names = {
+        name: {"description": f"a parameter of the block {block.name}", "allOf": [ref("expression")]} for name in block.params
+    }
     known = sorted({*names, *words_of(tables.CALL)})
     return {"description": block.doc, "properties": names, "propertyNames": {"enum": known}}
-
-
-def ref_to(name: str) -> Schema:
-    """As :func:`ref`, but in ``allOf``, since JSON Schema draft-07 ignores keywords next to ``$ref``."""
-    return {"allOf": [ref(name)]}
 
 
 def entry(at_path: Schema, alone: Schema) -> Schema:
@@ -186,7 +186,7 @@ def having(key: str, value: str, then: Schema) -> Schema:
 
 
 def changes() -> dict[str, Schema]:
-    """The definition ``changes``, by this name: graph entries of a spec that extends another."""
+    """Map ``changes`` to its schema: the graph entries of a spec that extends another."""
     places = {field.name: of_field(field) for field in tables.PLACES}
     operators = {field for kind in ALL for field in kind.fields} | set(COMMON)
     body: Schema = {"type": "object", "properties": {"graph": ref("changes"), **places}}
@@ -217,7 +217,7 @@ def spec(blocks: Sequence[BlockSignature]) -> Schema:
 
 
 def _spec_properties() -> tuple[Schema, Schema]:
-    """Schemas of fields: those of a full spec, then those of a spec that extends another.
+    """Field -> schema, for (a full spec, a spec that extends another).
 
     In a spec that extends another, null in place of a value removes the name from the other's.
     """
@@ -232,7 +232,7 @@ def _spec_properties() -> tuple[Schema, Schema]:
         "variants": {"type": ["object", "null"]},
         "streams": {"anyOf": [{**of_mapping(tables.STREAM), "required": ["over"]}, parts]},
         "inputs": of_mapping(tables.INPUT),
-        "blocks": block_body(),
+        "blocks": of_mapping(tables.BLOCK, params=mapping(ref("expression"), NAME)),
         "baseline": {"anyOf": [NAME, baseline()]},
     }
     named = {"variants": pattern(VARIANT), "blocks": TEXT, "requires": TEXT, "expected": TEXT}
@@ -260,11 +260,6 @@ def class_row() -> Schema:
     """The schema of a class under ``reference``: values of sizes, and renamed paths."""
     value: Schema = {"type": ["string", "number", "boolean", "null", "array"]}
     return {"type": ["object", "null"], "properties": {RENAME: mapping(TEXT)}, "additionalProperties": value}
-
-
-def block_body() -> Schema:
-    """The schema of a block under ``blocks``."""
-    return of_mapping(tables.BLOCK, params=mapping(ref("expression"), NAME))
 
 
 def block(blocks: Sequence[BlockSignature]) -> Schema:

@@ -1,4 +1,4 @@
-"""Migrates a spec or block from version 1 of the language to version 2. No other module supports version 1.
+"""Migrates specs and blocks from version 1 of the language to version 2. No other module supports version 1.
 
 - ``language: 2`` is the first field.
 - ``view`` becomes one operator per meaning, and ``mul`` of activations becomes ``act``.
@@ -10,14 +10,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
-from symflops.read.edits import Edits, written
-from symflops.read.entry_paths import ENTRY, HERE
-from symflops.read.language import LANGUAGE, other_language
-from symflops.read.quotes import graphs, quotes
+from symflops.read.edits import Edits, graphs, quotes, written
+from symflops.read.language import ENTRY, HERE, LANGUAGE, other_language
+from symflops.read.spec_files import read_source
 from symflops.read.yaml_nodes import Mapping, Node, Scalar, Sequence, read_yaml
-from symflops.support.findings import Source, SpecError
+from symflops.support.files import write
+from symflops.support.findings import Source, SpecError, SymflopsError
 
 VIEWS = {
     "reshape": "reshape", "expand": "expand", "pad": "pad", "pool": "pool", "select": "select", "crop": "slice",
@@ -25,6 +26,7 @@ VIEWS = {
 }  # fmt: skip
 """The operator of each kind of ``view``."""
 
+ENDS = (".yaml", ".yml")
 CHANGES = ("stream", "axes", "like", "width")
 TIED = re.compile(r"\{'/([^'{}]+)' if (.+) else ''\}")
 ACTIVATION = re.compile(r"([\w.]*[._])?(act|act_fn|activation|activation_fn|[a-z]*(silu|swish|gelu|relu|glu))")
@@ -137,3 +139,32 @@ def version(node: Node, edits: Edits) -> None:
 
 
 PASSES: tuple[Callable[[Node, Edits], None], ...] = (operators, quotes, paths, version)
+
+
+def files_of(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
+    """Yield (YAML file, whether ``paths`` names the file itself) for the files at or below ``paths``."""
+    for path in paths:
+        if path.is_dir():
+            yield from ((inner, False) for inner in sorted(path.rglob("*")) if inner.suffix in ENDS and inner.is_file())
+        else:
+            yield path, True
+
+
+def migrate(path: Path, named: bool, check: bool) -> bool:
+    """Rewrite one file unless ``check``; return whether it was of an older version.
+
+    Raises:
+        SpecError: it is not YAML, or of an unknown version.
+        SymflopsError: it cannot be read or written, or it was ``named`` and is no spec or block.
+    """
+    source = read_source(path)
+    if not named and "graph" not in source.text and "extends" not in source.text:
+        return False
+    if not is_document(read_yaml(source)):
+        if named:
+            raise SymflopsError(f"{path} is no spec or block: it has neither 'graph' nor 'extends'")
+        return False
+    text = migrated(source)
+    if text != source.text and not check:
+        write(path, text)
+    return text != source.text

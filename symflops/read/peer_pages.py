@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from symflops.formula.expression import Expression
-from symflops.read.plain_values import python_value
 from symflops.read.shapes import Shapes
-from symflops.read.yaml_nodes import Mapping as MappingNode, Node, read_yaml
+from symflops.read.yaml_nodes import Mapping as MappingNode, Node, python_value, read_yaml
 from symflops.support.findings import Reporter, Source
 
 CASE = (

@@ -13,21 +13,58 @@ from typing import NamedTuple
 from symflops.formula.expression import Expression
 from symflops.formula.identifiers import CONFIG_KEY, MODULE, why_not_latex
 from symflops.ir.batch import Layout
-from symflops.ir.spec import InputSpec, Name, SizeSpec, Spec, StreamSpec
-from symflops.ops.fields import words_of
-from symflops.read.baseline import read_baseline
-from symflops.read.classes import read_classes, view
+from symflops.ir.spec import BaselineSpec, InputSpec, Name, SizeSpec, Spec, StreamSpec
+from symflops.ops.kind import words_of
 from symflops.read.definition_order import check_defaults
 from symflops.read.entries import BlockText, Entries
 from symflops.read.extends import extended, no_bases
-from symflops.read.field_tables import DOCUMENT, INPUT, ITEMS, SIZE, STREAM, TYPES
+from symflops.read.field_tables import BASELINE, DOCUMENT, INPUT, ITEMS, SIZE, STREAM, TYPES
 from symflops.read.language import other_language
-from symflops.read.layouts import Scope, axes_of, dimensions, variables_of
-from symflops.read.shapes import Shapes
-from symflops.read.variants import read_variants
+from symflops.read.shapes import Scope, Shapes, axes_of, dimensions, variables_of
+from symflops.read.variants import read_classes, read_variants, view
 from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, Sequence, read_yaml
 from symflops.support.findings import Reporter, Source, SpecError, SymflopsError, did_you_mean
 from symflops.support.reading import parse_json
+
+Formulas = tuple[tuple[Name, Expression], ...]
+
+
+def read_baseline(node: Node | None, shapes: Shapes) -> BaselineSpec | None:
+    """Read the baseline of a spec, a name or a mapping; None if absent, or faulty, which is reported."""
+    if node is None:
+        return None
+    if isinstance(node, Scalar):
+        name = shapes.name(node, "a spec")
+        return BaselineSpec(name) if name else None
+    given = shapes.known(node, words_of(BASELINE), "a baseline")
+    if "spec" not in given:
+        shapes.report.error("missing-field", "a baseline needs 'spec'", node.span, "the spec that this one is compared with")
+        return None
+    name = shapes.name(given["spec"], "a spec")
+    batch, lengths = (named(given.get(word), word, shapes) for word in ("batch", "lengths"))
+    found = fields(given.get("config"), shapes)
+    return BaselineSpec(name, found, batch, lengths) if name else None
+
+
+def named(node: Node | None, word: str, shapes: Shapes) -> Formulas:
+    """Read a mapping from streams or lengths to formulas, as (name, formula) pairs."""
+    pairs = shapes.mapping(node, f"'{word}'")
+    return shapes.named(((key, value, f"'{key.text}'") for key, value in pairs), "a length")
+
+
+def fields(node: Node | None, shapes: Shapes) -> Formulas:
+    """Read (config field, formula) pairs; faulty ones are reported and dropped."""
+    found = []
+    for key, value in shapes.mapping(node, "'config'"):
+        if not CONFIG_KEY.match(key.text):
+            hint = "words of a config joined by points"
+            shapes.report.error("bad-key", f"'{key.text}' is not a place in a config", key.span, hint)
+            continue
+        formula = shapes.expression(value, f"'{key.text}'")
+        if formula:
+            found.append((Name(key.text, key.span), formula))
+    return tuple(found)
+
 
 HARMLESS = ("unknown-field", "duplicate-key", "bad-text", "bad-latex")  # findings after which a header can still be built
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from symflops.ir.regime import Adapter, Passes, Phase, Recompute, Regime
-from symflops.ops.fields import words_of
+from symflops.ops.kind import words_of
 from symflops.read.field_tables import ADAPTER, LISTS, PASSES, PHASE, RECOMPUTE, REGIME
 from symflops.read.shapes import Shapes
 from symflops.read.yaml_nodes import Node, Scalar, Sequence as SequenceNode, read_yaml

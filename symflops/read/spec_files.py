@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from symflops.formula.identifiers import IDENTIFIER
-from symflops.support.digests import digest
+from symflops.support.files import digest
 from symflops.support.findings import Source, SymflopsError, did_you_mean
 from symflops.support.reading import read_bytes, read_json, read_text
 

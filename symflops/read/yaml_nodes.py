@@ -5,10 +5,14 @@ reading. Anchors, aliases, tags and second documents are refused: no spec needs 
 
 PyYAML's libyaml parses first if it is available. If it reports an error or could differ, ruamel.yaml, which is slower, parses
 again, so all messages and locations come from ruamel.yaml.
+
+Parts of a page without expressions (configs, batches) become plain Python values. There unquoted scalars follow the core
+rules of YAML 1.2 (``true``, ``null``, ``12``, ``1e-5``); quoted ones are texts.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -88,8 +92,7 @@ def read_yaml(source: Source, report: Reporter | None = None) -> Node:
     parse = _document if len(source.text) < MAX_KEPT else _document.__wrapped__
     document, repeated = parse(source)
     own = report or Reporter()
-    for diagnostic in repeated:
-        own.add(diagnostic)
+    own.extend(repeated)
     if report is None:
         own.check()
     return document
@@ -97,7 +100,7 @@ def read_yaml(source: Source, report: Reporter | None = None) -> Node:
 
 @lru_cache(maxsize=256)
 def _document(source: Source) -> tuple[Node, tuple[Diagnostic, ...]]:
-    """Parse ``source`` into the document and findings about repeated keys; cached for shared blocks.
+    """Parse ``source`` into (document, findings about repeated keys); cached for shared blocks.
 
     Raises:
         SpecError: as :func:`read_yaml`.
@@ -278,3 +281,53 @@ class _Reader:
                         "take it away, or quote it",
                     )
             yield event
+
+
+CONSTANTS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+}
+INTEGERS = ((re.compile(r"[-+]?[0-9]+"), 10), (re.compile(r"0o[0-7]+"), 8), (re.compile(r"0x[0-9a-fA-F]+"), 16))
+FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+INFINITY = re.compile(r"([-+]?)\.(inf|Inf|INF)")
+LONGEST = 40
+
+
+def python_value(node: Node, report: Reporter) -> Any:
+    """Convert a node to dicts, lists and scalar values; numbers with too many digits are reported."""
+    match node:
+        case Mapping():
+            return {_key(key): python_value(value, report) for key, value in node.entries}
+        case Sequence():
+            return [python_value(item, report) for item in node.items]
+        case Scalar():
+            return _scalar(node, report)
+
+
+def _key(node: Scalar) -> Any:
+    return int(node.text) if node.plain and node.text.isdecimal() and len(node.text) <= LONGEST else node.text
+
+
+def _scalar(node: Scalar, report: Reporter) -> Any:
+    text = node.text
+    if not node.plain:
+        return text
+    if text in CONSTANTS:
+        return CONSTANTS[text]
+    for pattern, base in INTEGERS:
+        if pattern.fullmatch(text):
+            if len(text) > LONGEST:
+                report.error("bad-number", f"a number has at most {LONGEST} digits", node.span)
+                return 0
+            return int(text[2:] if base != 10 else text, base)
+    infinite = INFINITY.fullmatch(text)
+    if infinite:
+        return float(f"{infinite[1]}inf")
+    return float(text) if FLOAT.fullmatch(text) else text
+
+
+def frozen(value: object) -> object:
+    """Convert lists in a config value to tuples, recursively, so that it is hashable."""
+    return tuple(frozen(item) for item in value) if isinstance(value, (list, tuple)) else value

@@ -6,8 +6,11 @@ A finding is an object; ``render`` formats it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from symflops.support.errors import SymflopsError, did_you_mean
@@ -36,8 +39,6 @@ class Source:
     @property
     def shown(self) -> str:
         """The name to print: ``path`` if it exists or there is no ``file``, else the path of ``file``."""
-        from pathlib import Path
-
         if not self.file or Path(self.path).exists():
             return self.path
         file, here = Path(self.file).absolute(), Path.cwd()
@@ -82,7 +83,7 @@ class Diagnostic:
     """One finding: an error or a warning about a place in a file.
 
     Attributes:
-        code: Its kind, as :mod:`symflops.support.codes` explains.
+        code: Its kind, as :mod:`symflops.support.findings` explains.
         message: The fact.
         span: The place; None if there is none.
         hint: A proposal for a fix; empty if none.
@@ -192,6 +193,7 @@ class SpecError(SymflopsError):
         return type(self), (self.diagnostics,)
 
 
+PAGE = Path(__file__).with_name("codes.md")
 MOST_FINDINGS = 300
 
 
@@ -208,6 +210,19 @@ class Reporter:
         if key not in self._seen:
             self._seen.add(key)
             self.diagnostics.append(diagnostic)
+
+    def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Add findings, each as :meth:`add` does."""
+        for diagnostic in diagnostics:
+            self.add(diagnostic)
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Context that ends early at a :class:`SpecError`, and adds its findings instead of raising it."""
+        try:
+            yield
+        except SpecError as error:
+            self.extend(error.diagnostics)
 
     def error(self, code: str, message: str, span: Span | None = None, hint: str = "", **more: Any) -> None:
         """Report an error at ``span``; ``more`` are further fields of :class:`Diagnostic`."""
@@ -247,6 +262,14 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 def _place(diagnostic: Diagnostic) -> tuple[str, int, int]:
     span = diagnostic.span
     return (span.source.path, span.line, span.column) if span else ("", 0, 0)
+
+
+@lru_cache(maxsize=1)
+def kinds() -> dict[str, str]:
+    """Code of each kind of finding -> its explanation in the documentation, on one line."""
+    _, *sections = PAGE.read_text("utf-8").split("\n## ")
+    parts = (section.partition("\n") for section in sections)
+    return {code.strip(): " ".join(text.split()) for code, _, text in parts}
 
 
 __all__ = [

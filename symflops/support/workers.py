@@ -57,7 +57,7 @@ class _Worker:
     def __init__(self, function: Callable[[Any], Any]) -> None:
         command = [sys.executable, "-I", str(Path(__file__).resolve())]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.send(import_path())
+        self.send([*filter(None, sys.path), str(Path(__file__).resolve().parents[2])])  # not the working directory
         self.send(function)
 
     def send(self, value: object) -> None:
@@ -81,11 +81,6 @@ class _Worker:
         """Kill the process and wait for its end."""
         self.process.kill()
         self.process.wait()
-
-
-def import_path() -> list[str]:
-    """The ``sys.path`` for a child process: that of this one and symflops, without the working directory."""
-    return [*filter(None, sys.path), str(Path(__file__).resolve().parents[2])]
 
 
 def work() -> None:

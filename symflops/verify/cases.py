@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from symflops.read.plain_values import python_value
 from symflops.read.spec_files import SpecFile, read_source
-from symflops.read.yaml_nodes import Mapping, Node, Sequence, read_yaml
+from symflops.read.yaml_nodes import Mapping, Node, Sequence, python_value, read_yaml
 from symflops.support.findings import Reporter, Source, Span, did_you_mean
 
 FIELDS = ("config", "batch", "arguments", "options", "reference", "device")

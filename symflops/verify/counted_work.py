@@ -27,8 +27,8 @@ from symflops.ir.program import Program
 from symflops.ir.regime import Regime
 from symflops.lower.formulas import Formulas
 from symflops.lower.lower import count_atoms, letters_in_order
-from symflops.read.plain_values import frozen
 from symflops.read.variants import value_in
+from symflops.read.yaml_nodes import frozen
 
 Piece = tuple[str, str]
 """A part of a model's work: (path of the module, role of the work)."""

@@ -17,7 +17,7 @@ from symflops.api import Model, load
 from symflops.ir.verification import KnownInexact
 from symflops.library.cache import keep, kept, place
 from symflops.read.spec_files import SpecFile
-from symflops.support.digests import digest
+from symflops.support.files import digest
 from symflops.verify.records import Record, Verdict, expected_of, verify_record
 
 PASSES = ("forward", "backward")

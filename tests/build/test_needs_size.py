@@ -7,8 +7,7 @@ from sympy import Integer
 
 from symflops.build.build import build
 from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError
-from symflops.build.journal import Journaled
-from symflops.build.scopes import Frame
+from symflops.build.scopes import Frame, Journaled
 from symflops.derive.derive import derive
 from symflops.formula.functions import AtLeast, Contains, size_symbol
 from symflops.formula.truth import YES, Truth, UnknownSizeError

@@ -11,8 +11,7 @@ from symflops.api import load, regime_of
 from symflops.build.build import build
 from symflops.ir.graph import Graph
 from symflops.ir.patterns import cutting
-from symflops.read.classes import view_of_config
-from symflops.read.parts import view_of_regime
+from symflops.read.variants import view_of_config, view_of_regime
 from tests import shipped
 from tests.sampling import sampled
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from symflops.api import Model, load
-from symflops.build.limits import MAX_OPERATORS
+from symflops.build.scopes import MAX_OPERATORS
 from symflops.formula.table import ConfigError
 from symflops.ir.nodes import Operator, walk
 from symflops.library import lookup

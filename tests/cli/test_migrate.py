@@ -10,8 +10,8 @@ import pytest
 
 from symflops.api import load
 from symflops.cli.main import main
+from symflops.read.edits import unquoted
 from symflops.read.migration import migrated
-from symflops.read.quotes import unquoted
 from symflops.support.findings import Source, SpecError
 from tests.sampling import sampled
 

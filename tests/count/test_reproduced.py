@@ -11,7 +11,7 @@ import pytest
 from symflops.api import convention_of
 from symflops.cli.main import main
 from symflops.library import lookup
-from symflops.ops.fields import words_of
+from symflops.ops.kind import words_of
 from symflops.read.conventions import read_convention
 from symflops.read.field_tables import REPRODUCES
 from symflops.read.peer_pages import read_peers

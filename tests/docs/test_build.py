@@ -13,7 +13,7 @@ from symflops.cli.main import COMMANDS
 from symflops.ops.table import KINDS
 from symflops.read import field_tables as tables
 from symflops.read.spec_files import pages
-from symflops.support.codes import kinds
+from symflops.support.findings import kinds
 from tests.docs.pages import DOCS, ROOT, blocks
 
 EXTENSIONS = DOCS / "_ext"

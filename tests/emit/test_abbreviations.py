@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from symflops.emit.math.abbreviations import abbreviated, counts
-from symflops.emit.math.cases import joined, rows_of
-from symflops.emit.math.definitions import Forms, Made, defined, in_order
-from symflops.emit.math.shortest import PART, Measured
+from symflops.emit.math.definitions import Forms, Made, abbreviated, counts, defined, in_order
+from symflops.emit.math.shortest import PART, Measured, joined, rows_of
 from symflops.emit.page.page import default_sizes
 from symflops.formula.formula import Sym, evaluate, operators, symbols, tallies
 from symflops.formula.functions import CeilDiv, FloorDiv, size_symbol

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from symflops.emit.python.conditions import MOST, violated
+from symflops.emit.python.batch_sums import MOST, violated
 from symflops.emit.python.printer import SpacedPrinter
 from symflops.formula.formula import Bracket, Formula, Num, Prod, Sum, Sym
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from symflops.emit.math.cases import multiplied_out
 from symflops.emit.math.printer import LatexPrinter
-from symflops.emit.math.shortest import plainer
+from symflops.emit.math.shortest import multiplied_out, plainer
 from symflops.formula.formula import MINUS, ZERO, Apply, Bracket, Formula, Num, Sum, Sym, TallyOf, evaluate, walk
 from symflops.formula.terms import plus, times
 

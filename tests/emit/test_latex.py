@@ -12,9 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 from symflops.emit.latex import document as latex
 from symflops.emit.markdown import document as markdown
-from symflops.emit.math.abbreviations import abbreviated, with_plain_words
-from symflops.emit.math.lines import fold, width
-from symflops.emit.math.printer import LatexPrinter, letters
+from symflops.emit.math.definitions import abbreviated, with_plain_words
+from symflops.emit.math.printer import LatexPrinter, fold, letters, width
 from symflops.formula.formula import Apply, Bracket, Formula, Power, Prod, Sum, Sym, TallyOf, Text, evaluate, number, walk
 from symflops.ir.program import Program
 from symflops.ir.verification import Verification, VerifiedCase

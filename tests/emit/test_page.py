@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from symflops.emit.emit import page_of
-from symflops.emit.math.abbreviations import abbreviated
+from symflops.emit.math.definitions import abbreviated
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.emit.page.page import page, regime_notes
 from symflops.emit.page.sections_work import sum_row

@@ -18,7 +18,7 @@ from symflops.api import CONVENTIONS, convention_of
 from symflops.emit.javascript import script
 from symflops.emit.latex import fragments as latex
 from symflops.emit.markdown import document as markdown
-from symflops.emit.math.abbreviations import abbreviated, with_plain_words
+from symflops.emit.math.definitions import abbreviated, with_plain_words
 from symflops.emit.math.printer import letters
 from symflops.emit.page.fragments import fragments, letters_of
 from symflops.evaluate.batch import items_of

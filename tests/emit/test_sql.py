@@ -10,9 +10,8 @@ import pytest
 
 from symflops.analysis.corpus import Priced, all_totals, summed_rows
 from symflops.analysis.explanation import default_batch
-from symflops.emit.sql.constants import Settling
 from symflops.emit.sql.query import Writer
-from symflops.emit.sql.sums import ENGINES, lengths_up_to, whole
+from symflops.emit.sql.sums import ENGINES, Substitution, lengths_up_to, whole
 from symflops.formula.formula import Apply, Num, Prod, Sum, Sym, Table, number
 from symflops.formula.table import Formulas
 from symflops.library.lookup import interpreter
@@ -207,7 +206,7 @@ def test_identifiers_are_quoted():
 def test_division_rounds_down_below_zero_too(formula):
     table = Table()
     position = table.add(formula)
-    settled = Settling(Formulas(table.rows), {}, {"n": Sym("n")}).of(position)
+    settled = Substitution(Formulas(table.rows), {}, {"n": Sym("n")}).of(position)
     assert not isinstance(settled, Num)
     from symflops.emit.sql.sums import SqlPrinter
 

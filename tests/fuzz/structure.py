@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from symflops.ir.convention import ROLES
-from symflops.ops.fields import COMMON, Form, words_of
+from symflops.ops.kind import COMMON, Form, words_of
 from symflops.ops.table import ALL
 from symflops.read.field_tables import (
     ADAPTER,

@@ -19,7 +19,7 @@ from symflops.library import lookup
 from symflops.library.catalog import Catalog, by_name, catalogs
 from symflops.library.local import local_specs, read
 from symflops.read.spec_files import shipped, specs_in
-from symflops.support.digests import digest
+from symflops.support.files import digest
 from symflops.support.findings import SymflopsError
 from symflops.training.frameworks import verl
 from tests.sampling import amount

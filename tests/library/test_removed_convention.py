@@ -15,7 +15,7 @@ from symflops.cli.main import main
 from symflops.library import lookup
 from symflops.read import spec_files as library
 from symflops.read.spec_files import PACKAGE, find_spec
-from symflops.support import digests
+from symflops.support import files
 
 BATCH = {"text": [5, 9]}
 
@@ -32,11 +32,11 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / folder).symlink_to(library.shipped(folder))
     monkeypatch.setattr(library, "PACKAGE", own)
     monkeypatch.setattr(lookup, "PACKAGE", str(own))
-    monkeypatch.setattr(digests, "PACKAGE", own)  # what caches are compared by
-    for kept in (stored, digests.package_digest):
+    monkeypatch.setattr(files, "PACKAGE", own)  # what caches are compared by
+    for kept in (stored, files.package_digest):
         kept.cache_clear()
     yield own
-    for kept in (stored, digests.package_digest):
+    for kept in (stored, files.package_digest):
         kept.cache_clear()
 
 
@@ -53,7 +53,7 @@ def test_a_removed_convention_has_no_number(package: Path, convention: str, caps
     assert main(["estimate", *words]) == 0  # stored, or in the cache
     capsys.readouterr()
     (package / "conventions" / f"{convention}.yaml").unlink()
-    digests.package_digest.cache_clear()
+    files.package_digest.cache_clear()
     for command in ("estimate", "explain"):
         assert main([command, *words]) == 2
         assert f"there is no convention '{convention}'" in capsys.readouterr().err

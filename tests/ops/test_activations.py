@@ -9,7 +9,7 @@ from transformers.activations import ACT2CLS, ACT2FN
 
 from symflops.api import Model
 from symflops.evaluate.interpreted import InterpretedEstimator
-from symflops.ops.activation import LEARNED
+from symflops.ops.elementwise import LEARNED
 from symflops.read.read import read
 from symflops.read.regimes import read_regime
 from symflops.read.spec_files import SpecFile

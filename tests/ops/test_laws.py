@@ -23,7 +23,7 @@ from symflops.api import CONVENTIONS, Model
 from symflops.evaluate.batch import BatchError
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.ir.convention import Convention
-from symflops.ops.fields import COMMON
+from symflops.ops.kind import COMMON
 from symflops.ops.table import KINDS
 from symflops.read.field_tables import GROUP, REPEAT
 from symflops.read.read import read

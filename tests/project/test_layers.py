@@ -32,8 +32,8 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # the same within a folder, of its files and sub-folders; what is on one line may import each other's files, but in no cycle
 ORDERS = {
     "build": (
-        ("journal",), ("roles", "scopes", "streams"), ("expressions", "graph_builder", "index_conditions", "parameter_table", "surroundings"), ("limits", "selected_iterations"),
-        ("name_binding",), ("services",), ("demands", "experts", "iterations", "operators"), ("blocks", "segments"), ("repeats",), ("entries",), ("build",),
+        ("roles", "scopes", "streams"), ("expressions", "graph_builder", "index_conditions"), ("services",), ("iterations", "operators"),
+        ("segments",), ("repeats",), ("entries",), ("build",),
     ),
     "emit": (("code", "grouping", "rendering"), ("math", "python"), ("page",), ("html", "javascript", "latex", "markdown", "sql", "vendor"), ("emit",)),
     "draft": (
@@ -107,7 +107,7 @@ def test_no_modules_import_each_other():
 
 
 def test_operators_targets_and_commands_do_not_know_each_other():
-    for folder, allowed in (("ops", {"kind", "fields", "table", "elementwise", "attention_blocks"}), ("cli", {"arguments", "progress", "terminal", "estimate", "main", "actions"})):
+    for folder, allowed in (("ops", {"kind", "table", "elementwise", "attention_blocks"}), ("cli", {"progress", "terminal", "estimate", "main", "actions"})):
         for path in sorted((PACKAGE / folder).glob("*.py")):
             if path.stem in ("table", "main"):
                 continue

@@ -12,7 +12,7 @@ from jsonschema import Draft7Validator
 from ruamel.yaml import YAML
 
 from symflops.cli.main import main
-from symflops.ops.fields import COMMON
+from symflops.ops.kind import COMMON
 from symflops.ops.table import ALL
 from symflops.read import field_tables as tables
 from symflops.read.conventions import read_convention

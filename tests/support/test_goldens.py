@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from symflops.cli.main import main
-from symflops.support.codes import kinds
+from symflops.support.findings import kinds
 from tests.support.cases import CASES, FOLDER, shown
 
 PACKAGE = Path(__file__).resolve().parents[2] / "symflops"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from symflops.cli.actions.check import as_far_as, findings
+from symflops.cli.actions.check import findings, load_valid_part
 from symflops.read.spec_files import find_spec
 from symflops.support.findings import SymflopsError
 from tests.fuzz.mutators import mutate_alike, mutate_fields, mutate_lines
@@ -21,14 +21,14 @@ LLAMA = (Path(__file__).resolve().parents[2] / "specs/language/llama.yaml").read
 def paths(folder: Path, text: str) -> set[str]:
     """The parameters of what can be made of a spec."""
     (folder / "spec.yaml").write_text(text, "utf-8")
-    model, _ = as_far_as(find_spec(folder / "spec.yaml"))
+    model, _ = load_valid_part(find_spec(folder / "spec.yaml"))
     return {str(parameter.path) for operator in model.graph({}).operators() for parameter in operator.parameters}
 
 
 @pytest.mark.parametrize("case", sampled([case for case in CASES if case not in LARGE], 4, 1))
 def test_what_is_left_of_a_spec_with_a_mistake_derives(case):
     with contextlib.suppress(SymflopsError):
-        model, found = as_far_as(find_spec(FOLDER / case / "spec.yaml"))
+        model, found = load_valid_part(find_spec(FOLDER / case / "spec.yaml"))
         assert model.partial == bool(found)
         model.program(["full", "forward"], ["torch"], {})
 
@@ -60,7 +60,7 @@ def test_a_mistake_in_an_entry_of_a_real_spec_hides_no_other_and_makes_none(tmp_
         touched = {finding.span.line, *(label.span.line for label in finding.also)} if finding.span else set()
         consequence = finding.code in ("unknown-value", "absent-value", "unused-value") and change[0] == "to: "
         assert number + 1 in touched or consequence or change[0] == "D", finding.render()
-    model, _ = as_far_as(file)
+    model, _ = load_valid_part(file)
     model.program(["full", "forward"], ["torch"], {})
 
 
@@ -77,4 +77,4 @@ def test_whatever_is_wrong_the_rest_derives_or_is_refused(tmp_path, seed):
     file = find_spec(tmp_path / f"{name}.yaml")
     assert all(finding.render() for finding in findings(file))
     with contextlib.suppress(SymflopsError):
-        as_far_as(file)[0].program(["full", "forward"], ["torch"], {})
+        load_valid_part(file)[0].program(["full", "forward"], ["torch"], {})

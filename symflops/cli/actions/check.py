@@ -23,9 +23,9 @@ from symflops.ir.convention import ROLES, Convention, role_of, role_of_kind
 from symflops.ir.graph import Graph
 from symflops.ir.nodes import Operator
 from symflops.library.records.verified import known_inexact
+from symflops.read.definition_order import unused
 from symflops.read.read import read_through
 from symflops.read.spec_files import SpecFile, pages
-from symflops.read.unused import unused
 from symflops.read.variants import needless_sizes
 from symflops.support.findings import Diagnostic, Reporter, SpecError, in_order
 
@@ -56,22 +56,21 @@ def findings(
         reading = read_through(file.source(), file.block, file.base)
     except SpecError as error:
         return in_order(error.diagnostics)
-    _keep(report, reading.report.diagnostics)
+    report.extend(reading.report.diagnostics)
     warnings = Reporter()
     model = Model(file, replace(reading.spec, reading=file.reading()), partial(_built_with, warnings))
     for variant in ("", *model.variants) if reading.buildable else ():
         found = _findings_of(_build, model, variant)
         unsure = UNSURE if reading.report.failed else ("structural-size",) if configs else ()
-        _keep(report, [each for each in found if each.code not in unsure])
+        report.extend([each for each in found if each.code not in unsure])
     if not report.failed:
-        _keep(report, findings_of(model, configs))
+        report.extend(findings_of(model, configs))
     if not report.failed:
-        _keep(report, _of_pages(model, regimes, conventions))
+        report.extend(_of_pages(model, regimes, conventions))
     if not report.failed and model.spec.baseline:
-        _keep(report, _findings_of(check_baseline, model))
+        report.extend(_findings_of(check_baseline, model))
     if not report.failed:
-        _keep(
-            report,
+        report.extend(
             [
                 *warnings.diagnostics,
                 *unused(reading.spec),
@@ -96,7 +95,7 @@ def _built_with(report: Reporter, *given: Any) -> Graph:
     """Build the graph of the spec ``given``, add its warnings to ``report``, and return the graph."""
     graph, found = build_through(*given)
     found.check()
-    _keep(report, found.diagnostics)
+    report.extend(found.diagnostics)
     return graph
 
 
@@ -109,8 +108,8 @@ def _findings_of(step: Callable[..., object], *given: Any) -> Sequence[Diagnosti
     return ()
 
 
-def as_far_as(file: SpecFile) -> tuple[Model, list[Diagnostic]]:
-    """Load a spec without its faulty entries; return the model and the findings about those entries.
+def load_valid_part(file: SpecFile) -> tuple[Model, list[Diagnostic]]:
+    """Load a spec without its faulty entries; return (model, findings about the spec).
 
     Raises:
         SpecError: the file is not YAML, or a section before its graph is wrong.
@@ -130,11 +129,6 @@ def _of_pages(model: Model, regimes: Iterable[str | Path], conventions: Iterable
     found = [_findings_of(lambda page: model.check_regime(regime_of(page), {}), regime) for regime in regimes]
     found += [_findings_of(convention_of, convention) for convention in conventions]
     return [finding for some in found for finding in some]
-
-
-def _keep(report: Reporter, diagnostics: Iterable[Diagnostic]) -> None:
-    for diagnostic in diagnostics:
-        report.add(diagnostic)
 
 
 class Shown(NamedTuple):

@@ -39,7 +39,7 @@ class Table:
         self.connection.execute(f"SET memory_limit = '{MEMORY}'")
         self.connection.execute(f"SET temp_directory = {quoted(tempfile.gettempdir())}")
         self.name = self._source()
-        with self.told():
+        with self.translated_errors():
             described = self.connection.execute(f"DESCRIBE SELECT * FROM {self.name}").fetchall()
         self.types: dict[str, str] = {row[0]: row[1] for row in described}
 
@@ -63,8 +63,8 @@ class Table:
         return f"{READERS[ending]}({quoted(path)})"
 
     @contextmanager
-    def told(self) -> Iterator[None]:
-        """Convert errors of DuckDB inside the context to :class:`SymflopsError`.
+    def translated_errors(self) -> Iterator[None]:
+        """Context manager that converts errors of DuckDB inside the context to :class:`SymflopsError`.
 
         Raises:
             SymflopsError: has the first line of DuckDB's message.
@@ -76,7 +76,7 @@ class Table:
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         """Run a query; return each row of the result as a dict from column name to value."""
-        with self.told():
+        with self.translated_errors():
             found = self.connection.execute(query)
             names = [column[0] for column in found.description]
             return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
@@ -158,7 +158,7 @@ class Scan:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
         os.close(handle)
         try:
-            with self.table.told():
+            with self.table.translated_errors():
                 self.table.connection.execute(f"COPY ({query}) TO {quoted(temporary)} (FORMAT parquet)")
             Path(temporary).chmod(0o644)
             Path(temporary).replace(target)

@@ -24,8 +24,7 @@ from symflops.emit.markdown.document import Family, render_summary
 from symflops.emit.python.module import fixed_sizes, render
 from symflops.library.records.verified import INEXACT, VERIFIED, all_verifications, catalogued, verifications
 from symflops.read.spec_files import PACKAGE, SpecFile
-from symflops.support.digests import digest
-from symflops.support.files import write
+from symflops.support.files import digest, write
 from symflops.support.findings import SymflopsError
 from symflops.support.reading import read_bytes, read_own
 

@@ -19,9 +19,9 @@ from ruamel.yaml.comments import CommentedMap
 
 from symflops.cli.actions.check import findings
 from symflops.formula.identifiers import MODULE, why_not_identifier
-from symflops.read.entry_paths import ENTRY
 from symflops.read.field_tables import EXTENDS
 from symflops.read.json_schema import BlockSignature, schema
+from symflops.read.language import ENTRY
 from symflops.read.spec_files import PACKAGE, SpecFile, block_texts, comment_of, find_spec
 from symflops.read.yaml_nodes import Mapping, read_yaml
 from symflops.support.files import write

@@ -24,7 +24,7 @@ from symflops.evaluate.worked_figures import ConventionFigures, Worked
 from symflops.ir.program import Program
 from symflops.library.records.verified import CHECKPOINTS, PUBLISHED, checkpoints, published, verifications
 from symflops.read.spec_files import SpecFile, pages
-from symflops.support.digests import digest, package_digest
+from symflops.support.files import digest, package_digest
 from symflops.support.reading import read_bytes
 from symflops.verify.cases import cases_of
 

@@ -24,7 +24,7 @@ from symflops.ir.format import FormatError
 from symflops.ir.program import Program
 from symflops.ir.serialise import program_of
 from symflops.read.spec_files import SpecFile, pages
-from symflops.support.digests import digest
+from symflops.support.files import digest
 from symflops.support.findings import SpecError, SymflopsError
 from symflops.support.reading import read_own
 from symflops.verify.differences import Comparison
@@ -142,7 +142,7 @@ def _figures(model: Model, program: Program, config: Mapping[str, Any], names: S
 
 
 def config_of(program: Program) -> dict[str, Any]:
-    """Build a config with only those sizes that decide the structure of ``program``."""
+    """Build a config (field -> value) with only those sizes that decide the structure of ``program``."""
     keys = {field.letter: field.keys[0] for field in program.fields}
     config: dict[str, Any] = {}
     for letter, value in program.fixed:

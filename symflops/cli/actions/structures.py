@@ -19,9 +19,8 @@ from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.typical_values import typical_batch
 from symflops.ir.graph import Graph
 from symflops.ir.spec import SizeSpec, Spec
-from symflops.read.classes import view
-from symflops.read.unused import expressions, headers
-from symflops.read.variants import config_with
+from symflops.read.definition_order import expressions, headers
+from symflops.read.variants import config_with, view
 from symflops.support.findings import Diagnostic, SpecError, SymflopsError
 
 MOST_STRUCTURES, MOST_OPERATORS = 64, 3_000

@@ -140,7 +140,7 @@ def check_words(words: Mapping[str, str], program: Program, target: Target) -> N
 
 
 def handed(program: Program, target: Target) -> dict[str, tuple[str, ...]]:
-    """Map the name of each stream whose lengths the project passes to its length variables.
+    """Map each stream whose lengths the project passes, by name, to the names of its length variables.
 
     Raises:
         SymflopsError: the model's work depends on another stream or axis.

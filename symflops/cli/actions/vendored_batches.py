@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from math import isqrt, prod
 from typing import Any
 
-from symflops.emit.vendor.files import Example
-from symflops.emit.vendor.sums import SUMS, tokens_of
+from symflops.emit.vendor.files import SUMS, Example, tokens_of
 from symflops.emit.vendor.targets import Target
 from symflops.evaluate.batch import BatchError
 from symflops.evaluate.interpreted import InterpretedEstimator

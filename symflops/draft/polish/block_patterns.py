@@ -12,7 +12,7 @@ from typing import Any
 
 from symflops.draft.polish.entries import BOOLEANS, REFERENCES
 from symflops.draft.polish.equal_products import Substitution, parsed
-from symflops.read.entry_paths import HERE
+from symflops.read.language import HERE
 from symflops.read.spec_files import read_source
 from symflops.read.yaml_nodes import Mapping as MappingNode, Scalar, Sequence as SequenceNode, read_yaml
 

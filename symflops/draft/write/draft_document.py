@@ -15,8 +15,8 @@ from symflops.draft.write.graph import Style, write_graph
 from symflops.draft.write.scopes import Unsolved
 from symflops.draft.write.values import Values
 from symflops.draft.write.yaml_text import WIDTH, lines_of, quoted, wrapped
+from symflops.read.edits import unquoted
 from symflops.read.language import LANGUAGE
-from symflops.read.quotes import unquoted
 
 MOST_VALUES = 12
 

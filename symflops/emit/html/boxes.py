@@ -133,7 +133,7 @@ def best(graph: networkx.DiGraph) -> tuple[dict[str, Group], list[tuple[str, str
 
 
 def inside(graph: networkx.DiGraph, nodes: Sequence[str]) -> tuple[dict[str, Group], list[tuple[str, str]]]:
-    """Group the part of a graph with ``nodes`` as :func:`best` does, but into several boxes if possible."""
+    """Group the part of a graph with ``nodes``, into several boxes if possible; return as :func:`best`."""
     part = networkx.DiGraph()  # in the order of execution, which a view of a part does not keep
     part.add_nodes_from((name, graph.nodes[name]) for name in nodes)
     part.add_edges_from((one, two) for one in nodes for two in graph.successors(one) if two in part)
@@ -164,7 +164,7 @@ def grouped(graph: networkx.DiGraph, depth: int) -> tuple[dict[str, Group], list
 
 
 def edges_between(graph: networkx.DiGraph, names: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the edges between groups, each once; ``names`` maps nodes of ``graph`` to their groups."""
+    """Return (group, group) for each edge between groups, once; ``names`` maps nodes of ``graph`` to groups."""
     return list(dict.fromkeys((names[one], names[two]) for one, two in graph.edges if names[one] != names[two]))
 
 

@@ -35,7 +35,7 @@ class Preset:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a page has besides the derivation.
+    """Contents of an HTML page besides the derivation.
 
     Attributes:
         family: The folder of the spec.
@@ -98,7 +98,7 @@ def calculator(program: Program, setting: Setting) -> dict[str, Any]:
 
 
 def checks(program: Program) -> dict[str, Any]:
-    """Map each class to those parts of its census by which the calculator rejects a config."""
+    """Map the name of each class to those parts of its census by which the calculator rejects a config."""
     kept = ("guarded", "words", "unrun")
     census: Mapping[str, Any] = cast(Any, program.census) or {}
     return {name: {part: entry[part] for part in kept if part in entry} for name, entry in census.items()}

@@ -54,7 +54,10 @@ def render(program: Program, shown: Document, version: str, setting: Setting, re
         version=version, resources=resources, home=setting.home, program=program, shown=shown, data=asked["data"],
         text=escape, code=code, words=printer.words, headline=short, about=rest_of_title(program.title, short),
         family=family_title(setting.family), intro=printer.blocks(shown.intro), body=printer.blocks(shown.parts),
-        contents=[(part.id, contents_title(part)) for part in shown.parts if isinstance(part, Section) or part.id in figures],
+        contents=[
+            (part.id, getattr(part, "short", "") or part.title)
+            for part in shown.parts if isinstance(part, Section) or part.id in figures
+        ],
         description=f"Parameters and FLOPs of {short} in closed form, with an exact calculator.",
     )  # fmt: skip
 
@@ -63,11 +66,6 @@ def figures_of(shown: Document) -> Iterator[Figure]:
     """Yield the drawings and interactive parts of a page."""
     for part in shown.parts:
         yield from (each for each in (part.blocks if isinstance(part, Section) else (part,)) if isinstance(each, Figure))
-
-
-def contents_title(part: Section | Figure) -> str:
-    """Title of a part in the table of contents."""
-    return part.short or part.title if isinstance(part, Section) else part.title
 
 
 def escape(text: object) -> str:

@@ -111,7 +111,7 @@ def _ranks(graph: networkx.DiGraph, first: Sequence[str], last: Sequence[str]) -
 
 
 def _rows(graph: networkx.DiGraph, ranks: Mapping[str, int]) -> tuple[list[list[Node]], Neighbours]:
-    """Return the boxes and the bends of edges in each row, and the neighbours of each above and below."""
+    """Return (rows of boxes and of bends of edges, neighbours of each); ``ranks`` maps boxes to their rows."""
     rows: list[list[Node]] = [[] for _ in range(max(ranks.values(), default=-1) + 1)]
     neighbours: Neighbours = {}
     for name, rank in sorted(ranks.items(), key=lambda item: item[1]):

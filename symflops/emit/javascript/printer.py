@@ -14,7 +14,7 @@ from symflops.emit.code.infix import ATOM, DENOMINATOR, SUM, UNARY, CodePrinter,
 from symflops.emit.code.sharing import Row, Scope, Table, Use, columns_aligned, identifier, shared
 from symflops.emit.grouping import grouped
 from symflops.formula.formula import ONE, ZERO, Apply, Bracket, Formula, Power, Sym, TallyOf
-from symflops.ir.program import Amount, Field, Line, Program, RegimeLines, Tensor
+from symflops.ir.program import Amount, Field, Program, RegimeLines, Tensor
 
 WORDS = frozenset((
     "abstract", "arguments", "async", "await", "boolean", "break", "byte", "case", "catch", "char", "class", "const",
@@ -165,7 +165,10 @@ def work_of(program: Program, name: str, regime: RegimeLines, doc: str) -> Funct
     """Build the function that returns the work of a regime, one row per contraction."""
     amounts = list(dict.fromkeys(line.amount for line in regime.lines))
     vectors = [formula for amount in amounts for _, formula in (*amount.useful, *amount.executed)]
-    rows = [(line.module, cells_of(line)) for line in regime.lines]
+    rows = [
+        (line.module, (line.amount.name, line.unit, line.forward, line.backward, line.recomputed, line.contraction))
+        for line in regime.lines
+    ]
     scope = Scope(program, JAVASCRIPT, [*vectors, *(formula for _, cells in rows for formula in formulas_of(cells))])
     table = shared(rows, scope.taken)
     scope.share([*vectors, *(formula for cells in table.cells() for formula in formulas_of(cells))])
@@ -284,11 +287,6 @@ def short_names(amounts: Sequence[Amount], program: Program) -> dict[str, str]:
         if len(amount.name) > LONG and short and len(short[0]) < len(amount.name) and short[0] not in names.values():
             names[amount.name] = short[0]
     return names
-
-
-def cells_of(line: Line) -> Cells:
-    """Return the cells of the table row for a contraction, without its module."""
-    return line.amount.name, line.unit, line.forward, line.backward, line.recomputed, line.contraction
 
 
 def formulas_of(cells: Cells) -> list[Formula]:

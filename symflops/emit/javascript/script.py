@@ -59,7 +59,10 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         ),
         inner=[inner(length, whole) for length in whole.inner],
         demand_letters=letters_read(whole, JAVASCRIPT, [part for one in whole.conditions for part in parts_of(one)]),
-        demand_figures=[(name_of(part.name), figure(part, whole)) for part in statistics_of(whole)],
+        demand_figures=[
+            (name_of(part.name), figure(part, whole))
+            for part in dict.fromkeys(each for one in whole.conditions for each in one.statistics)
+        ],
         demands=[demand(one, whole) for one in whole.conditions],
         requirement_letters=letters_read(whole, JAVASCRIPT, [one.formula for one in whole.requirements]),
         requirements=[(PRINT.text(one.formula), one.text) for one in whole.requirements],
@@ -205,11 +208,6 @@ def words_of(one: InnerLength | BatchCondition) -> str:
 def parts_of(condition: BatchCondition) -> list[Formula]:
     """Return all formulas of a condition on a batch."""
     return [condition.formula, *condition.values, *(statistic.formula for statistic in condition.statistics)]
-
-
-def statistics_of(program: Program) -> list[Statistic]:
-    """Return the statistics in the conditions on a batch, each once."""
-    return list(dict.fromkeys(statistic for one in program.conditions for statistic in one.statistics))
 
 
 def demand(one: BatchCondition, program: Program) -> tuple[str, str, str]:

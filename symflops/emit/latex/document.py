@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from symflops.emit.math.lines import LIMITS
+from symflops.emit.math.printer import LIMITS
 from symflops.emit.page.printing import MINUS_SIGN, PagePrinter
 from symflops.emit.page.tree import Bar, Block, Column, Document, Equation, Group, Line, Math, Number, Section, Table
 from symflops.emit.page.writing import math_text

@@ -8,8 +8,8 @@ from dataclasses import replace
 from math import ceil
 
 from symflops.emit.latex.document import LatexPage, column, comment, escape
-from symflops.emit.math.abbreviations import abbreviated
-from symflops.emit.math.lines import fold, width
+from symflops.emit.math.definitions import abbreviated
+from symflops.emit.math.printer import fold, width
 from symflops.emit.page.fragments import fragments, letters_of, named_blocks
 from symflops.emit.page.tree import (
     Block,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from symflops.emit.math.abbreviations import abbreviated, with_plain_words
+from symflops.emit.math.definitions import abbreviated, with_plain_words
 from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.emit.math.shortest import COUNT, PART
 from symflops.emit.page.fragments import fragments, letters_of, named_blocks

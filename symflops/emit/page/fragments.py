@@ -49,7 +49,7 @@ class ModuleRow:
 
 @dataclass(frozen=True, slots=True)
 class Fragments:
-    """What is printed as separate text, without a page around it, for a paper.
+    """Contents of the fragments of a page, which are printed as separate texts for a paper.
 
     Attributes:
         page: The page from which the fragments are taken.

@@ -9,8 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.emit.grouping import grouped
-from symflops.emit.math.abbreviations import with_plain_words
-from symflops.emit.math.definitions import in_counts, in_letters
+from symflops.emit.math.definitions import in_counts, in_letters, with_plain_words
 from symflops.emit.math.printer import letters
 from symflops.emit.math.shortest import factored
 from symflops.emit.page.types import (
@@ -72,7 +71,9 @@ def page(
         letters=(*unknown_letters(found), *levels.latex(letters(program)).items()),
         levels=levels,
         worked=worked and replace(worked, more=Rewriting(in_counts(write))(worked.more)),
-        fixed=tuple(fixed_values(program)),
+        fixed=tuple(
+            (one.keys[0], json.dumps(value)) for key, value in program.fixed for one in program.fields if one.letter == key
+        ),
         offered=tuple((regime.name, regime.doc) for regime in (whole or program).regimes),
         left_out=tuple((regime.name, field) for regime in (whole or program).regimes for field in regime.left_out),
         inserted=first_measured_case(program, verified),
@@ -81,12 +82,6 @@ def page(
 
 MANY_TENSORS, MANY_ROWS = 24, 60
 """Numbers of rows above which similar names share one row."""
-
-
-def fixed_values(program: Program) -> Iterable[tuple[str, str]]:
-    """Yield (config field, value as JSON) for the sizes that decide the structure."""
-    for letter, value in program.fixed:
-        yield from ((field.keys[0], json.dumps(value)) for field in program.fields if field.letter == letter)
 
 
 def unknown_letters(found: Analysis) -> Iterable[tuple[str, str]]:

@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from symflops.emit.math.lines import LINE
-from symflops.emit.math.printer import LatexPrinter
+from symflops.emit.math.printer import LINE, LatexPrinter
 from symflops.emit.page.tree import (
     Bar,
     Block,

@@ -43,36 +43,40 @@ DIFFERENCE = (
 )
 
 
-def section(told: Against, name: str, letters: Mapping[str, str]) -> Section:
+def section(against: Against, name: str, letters: Mapping[str, str]) -> Section:
     """Build the section that compares the cost of a model with its baseline."""
     printer = LatexPrinter(letters)
-    blocks: list[Block] = [Paragraph((*answer(told, name), " ", *compared(told, name)))]
-    blocks += [figures(told, name), Heading(("The difference as a formula",)), *formulas(told, printer)]
-    blocks += [Heading(("Where the difference comes from",)), *causes(told, name, printer)]
-    blocks += [Heading(("Both over ", letter(told.letter))), plot_of(told, name), over_length(told)]
-    return Section("against", f"Beside {other(told, name)}", tuple(blocks))
+    blocks: list[Block] = [Paragraph((*answer(against, name), " ", *compared(against, name)))]
+    blocks += [figures(against, name), Heading(("The difference as a formula",)), *formulas(against, printer)]
+    blocks += [Heading(("Where the difference comes from",)), *causes(against, name, printer)]
+    blocks += [Heading(("Both over ", letter(against.letter))), plot_of(against, name), over_length(against)]
+    return Section("against", f"Beside {other(against, name)}", tuple(blocks))
 
 
-def other(told: Against, name: str) -> str:
+def other(against: Against, name: str) -> str:
     """Return the name of the baseline; if it is the model ``name`` itself, with its changed config values."""
-    return told.baseline if told.baseline != name else f"{name} with {' and '.join(map(' = '.join, told.config)) or 'itself'}"
+    return (
+        against.baseline
+        if against.baseline != name
+        else f"{name} with {' and '.join(map(' = '.join, against.config)) or 'itself'}"
+    )
 
 
-def answer(told: Against, name: str) -> Words:
+def answer(against: Against, name: str) -> Words:
     """Return the sentence on the lengths from which the model costs less or more than its baseline."""
-    first, last = told.points[0], told.points[-1]
-    base: Words = ("a step of ", Code(other(told, name)))
-    if not told.crossings:
+    first, last = against.points[0], against.points[-1]
+    base: Words = ("a step of ", Code(other(against, name)))
+    if not against.crossings:
         each = "less" if last.own < last.base else "more" if last.own > last.base else "as much"
         where: Words = (f"At all lengths from {first.length:,} to {last.length:,} it costs {each}",)
     else:
         turns: list[Words] = [
-            ("and from " if place else "From ", letter(told.letter), f" = {turn.length:,} on it costs {less(turn.less)}")
-            for place, turn in enumerate(told.crossings)
+            ("and from " if place else "From ", letter(against.letter), f" = {turn.length:,} on it costs {less(turn.less)}")
+            for place, turn in enumerate(against.crossings)
         ]
         where = series(turns, ", ")
-    middle = next((point for point in told.points if point.length == told.here), first)
-    ratios = [ratio_at(point, told.letter) for point in dict.fromkeys((middle, last))]
+    middle = next((point for point in against.points if point.length == against.here), first)
+    ratios = [ratio_at(point, against.letter) for point in dict.fromkeys((middle, last))]
     return (*where, plural(last.own == last.base, " as ", " than "), *base, ": ", *series(ratios, " and "), ".")
 
 
@@ -91,40 +95,40 @@ def ratio_text(ratio: Fraction) -> str:
     return f"{float(ratio):.3f}" if ratio >= FAR else "< 0.001"
 
 
-def compared(told: Against, name: str) -> Words:
+def compared(against: Against, name: str) -> Words:
     """Return the sentence on the setting of the comparison: config, batch, regime and convention."""
     found: list[Words] = []
-    if told.baseline != name:
-        found.append((Code(told.baseline), f" ({told.title or 'no title'}) has the same values in its config"))
-    if told.config:
-        found.append(("there ", *series([(Code(key), " is ", Code(text)) for key, text in told.config], " and ")))
-    if told.batch:
-        found.append(("its batch has ", *series([(Code(f"{key}: {text}"),) for key, text in told.batch], " and ")))
-    if told.lengths:
-        grown = series([(Code(f"{key} = {text}"),) for key, text in told.lengths], " and ")
-        found.append(("with ", letter(told.letter), " grow ", *grown))
-    counted: Words = ("regime ", Code(told.regime), ", convention ", Code(told.convention), ", one item")
+    if against.baseline != name:
+        found.append((Code(against.baseline), f" ({against.title or 'no title'}) has the same values in its config"))
+    if against.config:
+        found.append(("there ", *series([(Code(key), " is ", Code(text)) for key, text in against.config], " and ")))
+    if against.batch:
+        found.append(("its batch has ", *series([(Code(f"{key}: {text}"),) for key, text in against.batch], " and ")))
+    if against.lengths:
+        grown = series([(Code(f"{key} = {text}"),) for key, text in against.lengths], " and ")
+        found.append(("with ", letter(against.letter), " grow ", *grown))
+    counted: Words = ("regime ", Code(against.regime), ", convention ", Code(against.convention), ", one item")
     words = series([*found, counted], "; ", "; ")
     head = words[0]
     return (f"{head[:1].upper()}{head[1:]}" if isinstance(head, str) else head, *words[1:], ".")
 
 
-def figures(told: Against, name: str) -> Table:
+def figures(against: Against, name: str) -> Table:
     """Build the table of the figures of the model and its baseline at one length."""
     rows: list[Row] = []
     for what in ("parameters", "forward", "backward", "total"):
-        own, base = (getattr(side, what) for side in (told.own, told.base))
+        own, base = (getattr(side, what) for side in (against.own, against.base))
         ratio = ratio_text(Fraction(own, base)) if base else ""
         title = {"parameters": "Parameters", "total": "Both passes"}.get(what, f"{what.capitalize()} FLOPs")
         rows.append(((title,), (Number(own),), (Number(base),), (Number(own - base, signed=True),), (ratio,)))
     titles = ("This model", "The other", "Difference", "Ratio")
     columns = (Column(("Figure",)), *(Column((title,), number=True) for title in titles))
-    return Table(f"Both at the default sizes, {told.letter} = {told.here:,}", columns, tuple(rows), small=1)
+    return Table(f"Both at the default sizes, {against.letter} = {against.here:,}", columns, tuple(rows), small=1)
 
 
-def formulas(told: Against, printer: LatexPrinter) -> Iterator[Block]:
+def formulas(against: Against, printer: LatexPrinter) -> Iterator[Block]:
     """Yield the blocks on the difference of the closed forms of the model and its baseline, for one item."""
-    forward, backward = (of_item(change) for change in (told.forward, told.backward))
+    forward, backward = (of_item(change) for change in (against.forward, against.backward))
     twice = expanded(plus(total(forward))).scale(2) == expanded(plus(total(backward)))
     if not forward and not backward:
         yield Paragraph(("Both cost the same.",))
@@ -136,24 +140,24 @@ def formulas(told: Against, printer: LatexPrinter) -> Iterator[Block]:
         return
     yield Paragraph((DIFFERENCE, " Backward it is twice that." if twice else ""))
     yield Equation(tuple(lines))
-    yield from crossing(told, printer)
+    yield from crossing(against, printer)
 
 
-def crossing(told: Against, printer: LatexPrinter) -> Iterator[Block]:
+def crossing(against: Against, printer: LatexPrinter) -> Iterator[Block]:
     """Yield the blocks on the length at which both models cost the same in both passes.
 
     There are none without a closed form of this length.
     """
-    poly = expanded(plus(total(of_item((*told.forward, *told.backward))))).scale(-1)
-    for name, formula in told.along:
+    poly = expanded(plus(total(of_item((*against.forward, *against.backward))))).scale(-1)
+    for name, formula in against.along:
         poly = put(poly, name, expanded(formula))
-    powers = {power: part for power, part in poly.powers(Sym(told.letter)).items() if part}
+    powers = {power: part for power, part in poly.powers(Sym(against.letter)).items() if part}
     atoms = {atom for part in powers.values() for monomial in part.terms for atom, _ in monomial}
-    if len(told.crossings) != 1 or len(powers) < 2 or any(told.letter in symbols(atom) for atom in atoms):
+    if len(against.crossings) != 1 or len(powers) < 2 or any(against.letter in symbols(atom) for atom in atoms):
         return
     found = crossover(BOTH, powers, {}, Writer(printer.names), None)
     if found.kind in ("quotient", "root"):
-        lines = root_lines(found, told.letter, printer)
+        lines = root_lines(found, against.letter, printer)
         if is_short(lines, printer):
             yield Paragraph(("Both cost the same, in both passes together, at",))
             yield Equation(tuple(lines))
@@ -177,12 +181,12 @@ def total(terms: Iterable[Scaled]) -> list[Formula]:
     return [term.formula if term.factor is None else times(term.formula, term.factor) for term in terms]
 
 
-def causes(told: Against, name: str, printer: LatexPrinter) -> Iterator[Block]:
+def causes(against: Against, name: str, printer: LatexPrinter) -> Iterator[Block]:
     """Yield the table of modules that differ: first those of both models, then those of only one."""
-    if not told.causes:
+    if not against.causes:
         yield Paragraph(("No module differs.",))
         return
-    merged = merge(told.causes)
+    merged = merge(against.causes)
     shown, left = merged[:SHOWN], merged[SHOWN:]
     rows: list[Row] = []
     for alone, some in sorted(grouped((row.alone, (some, row)) for some, row in shown).items()):
@@ -191,7 +195,7 @@ def causes(told: Against, name: str, printer: LatexPrinter) -> Iterator[Block]:
     if left:
         rest = [sum(getattr(row.figures, what) for _, row in left) for what in ("parameters", "forward", "backward")]
         rows += [Group(), ((f"{len(left)} more",), NONE, *((Number(value, signed=True),) for value in rest))]
-    yield Paragraph((f"What each module costs more, at {told.letter} = {told.here:,}; the rows sum to the difference.",))
+    yield Paragraph((f"What each module costs more, at {against.letter} = {against.here:,}; the rows sum to the difference.",))
     columns = (
         Column(("Module",), 25),
         Column(("Forward, as a formula",), 27),
@@ -222,29 +226,31 @@ def cause_row(found: list[str], row: Cause, printer: LatexPrinter) -> Row:
     return names(found), work, *((Number(value, signed=True),) for value in values)
 
 
-def plot_of(told: Against, name: str) -> Plot:
+def plot_of(against: Against, name: str) -> Plot:
     """Build the plot of the costs of the model and its baseline over the length that grows."""
-    per = f"{told.letter}²" if told.square else told.letter
-    own, base = (tuple((point.length, Fraction(cost, point.length ** (1 + told.square))) for point, cost in each) for each in (
-        [(point, point.own) for point in told.points], [(point, point.base) for point in told.points],
-    ))  # fmt: skip
+    per = f"{against.letter}²" if against.square else against.letter
+    own, base = (
+        tuple((point.length, Fraction(getattr(point, side), point.length ** (1 + against.square))) for point in against.points)
+        for side in ("own", "base")
+    )
     return Plot(
-        "beside", f"What {name} and {other(told, name)} cost over {told.letter}", told.letter, f"FLOPs of a step / {per}",
-        ((name, own), (other(told, name), base)), tuple(turn.length for turn in told.crossings),
+        "beside", f"What {name} and {other(against, name)} cost over {against.letter}", against.letter,
+        f"FLOPs of a step / {per}",
+        ((name, own), (other(against, name), base)), tuple(turn.length for turn in against.crossings),
     )  # fmt: skip
 
 
-def over_length(told: Against) -> Table:
+def over_length(against: Against) -> Table:
     """Build the table of both costs and their ratio over the length that grows, with bars."""
-    most = max(Fraction(1), max(point.ratio for point in told.points))
+    most = max(Fraction(1), max(point.ratio for point in against.points))
     rows: list[Row] = []
-    for point in told.points[::EVERY]:
+    for point in against.points[::EVERY]:
         bar = Bar(point.ratio / most, max(Fraction(0), 1 - point.ratio) / most)
         costs = ((Math((scientific(cost),)),) for cost in (point.own, point.base))
         rows.append(((Number(point.length),), *costs, (ratio_text(point.ratio),), (bar,)))
-    titles = (told.letter, "This model", "The other", "Ratio")
+    titles = (against.letter, "This model", "The other", "Ratio")
     columns = (*(Column((title,), number=True) for title in titles), Column((), 40))
-    return Table(f"FLOPs of a step over {told.letter}; the whole bar is the other model", columns, tuple(rows))
+    return Table(f"FLOPs of a step over {against.letter}; the whole bar is the other model", columns, tuple(rows))
 
 
 def scientific(value: int) -> str:

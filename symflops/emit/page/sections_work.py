@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from symflops.emit.math.lines import width
-from symflops.emit.math.printer import LatexPrinter
+from symflops.emit.math.printer import LatexPrinter, width
 from symflops.emit.page.tree import (
     Block,
     Code,

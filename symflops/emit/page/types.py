@@ -167,7 +167,7 @@ class TensorRow:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a derivation page shows, computed but not yet in words.
+    """Contents of a derivation page, computed but not yet in words.
 
     Attributes:
         program: The program, a selection of regimes.

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from symflops.emit.math.cases import Conditions, cases_text, rows_of
-from symflops.emit.math.lines import LINE, width
-from symflops.emit.math.printer import LatexPrinter
+from symflops.emit.math.printer import LINE, LatexPrinter, width
+from symflops.emit.math.shortest import Conditions, cases_text, rows_of
 from symflops.emit.page.tree import Code, Emphasis, Group, Inline, Line, Math, Row, Scaled, Words
 from symflops.evaluate.item_analysis import Crossover
 from symflops.formula.formula import ONE, ZERO, Formula, Sym, brackets

@@ -254,14 +254,9 @@ def unit_words(program: Program) -> str:
     return f"FLOPs ({'; '.join(others)})" if others else "FLOPs"
 
 
-def fixed_fields(program: Program) -> list[tuple[Field, object]]:
-    """Return the sizes that decide the structure, with their values."""
-    return [(field, value) for letter, value in program.fixed for field in program.fields if field.letter == letter]
-
-
 def fixed_sizes(program: Program) -> dict[str, str]:
     """Map the attribute of each size that decides the structure to the ``repr`` of its value.
 
     By these texts a lookup compares configs with structures.
     """
-    return {size.attribute: repr(value) for size, value in fixed_fields(program)}
+    return {size.attribute: repr(value) for letter, value in program.fixed for size in program.fields if size.letter == letter}

@@ -13,10 +13,9 @@ from typing import Any
 
 from symflops.evaluate.classes import class_name
 from symflops.ir.spec import Spec
-from symflops.read.plain_values import python_value
 from symflops.read.spec_files import SpecFile
-from symflops.read.yaml_nodes import read_yaml
-from symflops.support.digests import digest
+from symflops.read.yaml_nodes import python_value, read_yaml
+from symflops.support.files import digest
 from symflops.support.findings import Reporter, Source, SymflopsError
 from symflops.support.reading import parse_json, read_bytes, read_text
 

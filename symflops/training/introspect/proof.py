@@ -22,8 +22,8 @@ from symflops.evaluate.classes import class_in, class_name, without_pipeline
 from symflops.library import lookup
 from symflops.library.cache import keep, kept, place
 from symflops.library.catalog import PACKAGE, Catalog
-from symflops.support.digests import digest
 from symflops.support.errors import SymflopsError
+from symflops.support.files import digest
 
 LIBRARIES = ("transformers", "diffusers")
 PROVEN, LIMIT = "proven here", 600

@@ -16,7 +16,7 @@ from typing import Any
 
 from symflops.api import Model
 from symflops.library.records.census import SCHEMA, spec_digest
-from symflops.support.digests import digest
+from symflops.support.files import digest
 from symflops.verify.cases import LiveCase, cases_of
 from symflops.verify.census.summary import VERDICTS, summary
 from symflops.verify.census.survey import EXACT, NONE, REFUSED, UNRUN, WRONG, Row, Survey
