@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from symflops.training.introspect.model import of_model
     from symflops.training.introspect.proof import estimate
     from symflops.training.meter.mfu import MFUMeter
-    from symflops.verify.symbolic.traced import trace
+    from symflops.verify.symbolic.tracing import trace
 
 __version__ = "0.1.0"
 
@@ -42,7 +42,7 @@ _WHERE = {
     "explain": "symflops.analysis.explanation",
     "load": "symflops.api",
     "of_model": "symflops.training.introspect.model",
-    "trace": "symflops.verify.symbolic.traced",
+    "trace": "symflops.verify.symbolic.tracing",
 }
 
 

@@ -13,7 +13,7 @@ import json
 import sys
 from pathlib import Path
 
-from symflops.cli.arguments import argument, arguments_of
+from symflops.cli.terminal import argument, arguments_of
 
 configure = arguments_of(
     argument("reference", metavar="PACKAGE:CLASS", help="a module class: transformers:X, my_pkg.models:X, path/file.py:X"),
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     from symflops.cli.draft import read
     from symflops.verify.classes import referenced
     from symflops.verify.symbolic import printing
-    from symflops.verify.symbolic.traced import trace
+    from symflops.verify.symbolic.tracing import trace
 
     here = str(Path.cwd())
     if here not in sys.path:

@@ -19,7 +19,7 @@ import symflops
 from symflops.cli.main import main
 from symflops.support.errors import SymflopsError
 from symflops.verify.counting import counter, plain_attention
-from symflops.verify.symbolic.printing import text_of
+from symflops.verify.symbolic.expressions import text_of
 from symflops.verify.symbolic.traced import Traced
 from tests.verify import traced_modules as modules
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from symflops.support.findings import SymflopsError
-from symflops.verify.classes import built, complete, referenced, signature_of
+from symflops.verify.classes import built, complete, config_class_of, referenced, signature_of
 from symflops.verify.live import OPTIONS
 from symflops.verify.tensors import described, needed
 

@@ -2,49 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 import sympy
-from sympy.printing.pycode import PythonCodePrinter
 
 from symflops.verify.counting import starred
 from symflops.verify.symbolic.explore import said
+from symflops.verify.symbolic.expressions import symbol
 from symflops.verify.symbolic.passes import Counts
 from symflops.verify.symbolic.target import Place, dotted
+from symflops.verify.symbolic.traced import FIGURES
 from symflops.verify.symbolic.tracer import Example, Trace, Tracing, blamed
 
 ATTEMPTS = 14
-FIGURES = ("parameters", "forward", "backward")
-
-
-class _Exact(PythonCodePrinter):  # type: ignore[misc]
-    """Prints expressions over integers whose values are exact: floors as ``//``, other quotients as fractions."""
-
-    def _print_Rational(self, found: Any) -> str:
-        return f"Fraction({found.p}, {found.q})"
-
-    def _print_floor(self, found: Any) -> str:
-        above, below = found.args[0].as_numer_denom()
-        return f"(({self._print(above)})//({self._print(below)}))"
-
-    def _print_Mul(self, found: Any) -> str:
-        above, below = found.as_numer_denom()
-        if below == 1:
-            return super()._print_Mul(found)  # type: ignore[no-any-return]
-        return f"Fraction({self._print(above)}, {self._print(below)})"
-
-
-def compiled(names: Sequence[sympy.Symbol], found: Any) -> Callable[..., Any]:
-    """Function of the values of symbols, in order, that evaluates an expression or a list of them exactly."""
-    printer = _Exact({"fully_qualified_modules": False, "inline": True, "allow_unknown_functions": True})
-    functions = {"Fraction": Fraction, "math": math, "floor": math.floor, "ceil": math.ceil}
-    return sympy.lambdify(names, found, modules=[functions], printer=printer)  # type: ignore[no-any-return]
 
 
 @dataclass
@@ -145,7 +119,7 @@ def deepen(found: Forms, base: Trace, fields: Sequence[Place], place: Place) -> 
     except Exception as error:
         found.dropped[name] = said(error)
         return
-    more = sympy.Symbol(name, integer=True, positive=True) - number
+    more = symbol(name) - number
     for figure in FIGURES:
         step = getattr(trace.counts, figure) - getattr(base.counts, figure)
         setattr(found, figure, getattr(found, figure) + more * sympy.expand(step))

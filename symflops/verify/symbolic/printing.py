@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy
-from sympy.printing.str import StrPrinter
 
+from symflops.verify.symbolic.expressions import neat, symbol, text_of, tree, wrapped
 from symflops.verify.symbolic.letters import letters_of
+from symflops.verify.symbolic.traced import FIGURES, Traced
 
-if TYPE_CHECKING:
-    from symflops.verify.symbolic.traced import Traced
-
-WIDTH, LABEL = 80, 12
-SIMPLE = 2000
-"""Most operations of an expression that is factored for printing."""
-FIGURES = ("parameters", "forward", "backward")
+LABEL = 12
 MEANINGS = {
     "b": "samples", "s": "tokens", "t": "tokens of the other text", "h": "height", "w": "width", "f": "frames",
 }  # fmt: skip
 """Lengths of the inputs that classes are known to take."""
-
-
-class _Printer(StrPrinter):  # type: ignore[misc]
-    """Prints floors of quotients as ``//``, remainders as ``%``, and equations as Python does."""
-
-    def _print_floor(self, found: Any) -> str:
-        above, below = found.args[0].as_numer_denom()
-        return f"({self.parenthesize(above, 50)} // {self.parenthesize(below, 60)})"
-
-    def _print_Mod(self, found: Any) -> str:
-        return f"{self.parenthesize(found.args[0], 50)} % {self.parenthesize(found.args[1], 50, True)}"
-
-    def _print_Relational(self, found: Any) -> str:
-        return f"{self._print(found.lhs)} {found.rel_op} {self._print(found.rhs)}"
-
-
-def text_of(found: sympy.Basic) -> str:
-    """An expression or a condition as Python code over the names of fields and lengths."""
-    return str(_Printer().doprint(found))
-
-
-def neat(found: sympy.Expr) -> sympy.Expr:
-    """An expression with common factors in front, if it is small enough to look for them."""
-    return sympy.factor(found) if sympy.count_ops(found) < SIMPLE else found
 
 
 def figures(traced: Traced, short: Mapping[sympy.Symbol, sympy.Symbol] = MappingProxyType({})) -> Iterator[tuple[str, str]]:
@@ -61,10 +31,7 @@ def in_terminal(traced: Traced) -> str:
     """The whole trace as text of 80 columns, with a letter for each field."""
     lengths = [name for name, one in traced.fields.items() if one.kind == "symbolic" and is_length(name)]
     names = letters_of((name for name in traced.symbols() if not is_length(name)), lengths)
-    short = {
-        sympy.Symbol(name, integer=True, positive=True): sympy.Symbol(letter, integer=True, positive=True)
-        for name, letter in names.items()
-    }
+    short = {symbol(name): symbol(letter) for name, letter in names.items()}
     lines = [f"{traced.name}: {grade(traced)}", ""]
     for name, text in figures(traced, short):
         lines += labelled(name, text)
@@ -87,7 +54,7 @@ def in_terminal(traced: Traced) -> str:
     if traced.missed:
         lines += labelled("not counted", ", ".join(f"{name} ({times} times)" for name, times in traced.missed.items()))
     lines += labelled("example", ", ".join(f"{name} {value:,}" for name, value in traced.numbers.items()))
-    return "\n".join([*lines, "", *tree(traced, short)])
+    return "\n".join([*lines, "", *tree(traced.rows(short), traced.name)])
 
 
 def is_length(name: str) -> bool:
@@ -102,31 +69,7 @@ def grade(traced: Traced) -> str:
 
 def labelled(label: str, text: str) -> list[str]:
     """Lines of 80 columns with a label before the first."""
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=f"{label:<{LABEL}}",
-        subsequent_indent=" " * LABEL,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def tree(traced: Traced, short: Mapping[sympy.Symbol, sympy.Symbol] = MappingProxyType({})) -> Iterator[str]:
-    """Lines of the module tree: the module below the one that contains it, the shape of its output, its forward FLOPs."""
-    known: list[str] = []
-    for row in traced.rows(short):
-        path = row["path"]
-        while known and known[-1] and not path.startswith(f"{known[-1]}."):
-            known.pop()
-        inside = known[-1] if known else ""
-        name = (path[len(inside) + 1 :] if inside else path) or traced.name
-        head = f"{'  ' * len(known)}{name} {row['shape']}"
-        text = f"{head:<38} {row['forward']}" if len(head) < 38 else f"{head}  {row['forward']}"
-        yield from textwrap.wrap(
-            text, WIDTH, subsequent_indent=" " * 39, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
-        )
-        known.append(path)
+    return wrapped(text, LABEL, f"{label:<{LABEL}}")
 
 
 def as_json(traced: Traced) -> dict[str, Any]:

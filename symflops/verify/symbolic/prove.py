@@ -11,7 +11,9 @@ from typing import Any
 import sympy
 
 from symflops.verify.symbolic.explore import said
-from symflops.verify.symbolic.forms import FIGURES, Forms, by_kind, compiled, numbers_at
+from symflops.verify.symbolic.expressions import compiled, symbol
+from symflops.verify.symbolic.forms import Forms, by_kind, numbers_at
+from symflops.verify.symbolic.traced import FIGURES
 
 POINTS = 4
 """Unseen configs at which forms are proven; at least three must run."""
@@ -113,7 +115,7 @@ class Prover:
         ties = {one.name for one in forms.derived}
         self.free = sorted(self.start.keys() - ties)
         self.names = sorted(self.start)
-        symbols = [sympy.Symbol(name, integer=True, positive=True) for name in self.names]
+        symbols = [symbol(name) for name in self.names]
         self.guards = self.distinct_guards()
         self.holding = compiled(symbols, [guard for guard, _ in self.guards])
         self.figures = compiled(symbols, [getattr(forms, name) for name in FIGURES])
@@ -266,7 +268,7 @@ class Prover:
 
         Inside of it, each condition of the trace holds at all sampled points, or the class was exact where it does not.
         """
-        symbols = [sympy.Symbol(name, integer=True, positive=True) for name in self.names]
+        symbols = [symbol(name) for name in self.names]
         together = {frozenset(guard.free_symbols) for guard, _ in self.guards}
         read = [one for one in symbols if any(one in some for some in together)]
         pairs = [

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import copy
-import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import sympy
 
-from symflops.support.errors import SymflopsError
-from symflops.verify.symbolic import shadows
-from symflops.verify.symbolic.explore import example_of
-from symflops.verify.symbolic.forms import FIGURES, Forms, compiled, forms_of
-from symflops.verify.symbolic.inputs import Given
-from symflops.verify.symbolic.printing import in_terminal, neat, text_of, tree
-from symflops.verify.symbolic.process import in_process
-from symflops.verify.symbolic.prove import Proof, Prover
-from symflops.verify.symbolic.target import LiveTarget, Target, dotted, places
-from symflops.verify.symbolic.tracer import Example
+from symflops.support.findings import SymflopsError
+from symflops.verify.symbolic.expressions import compiled, neat, symbol, text_of, tree
 
-SECONDS = 120.0
-"""Time of a whole trace, by default."""
+FIGURES = ("parameters", "forward", "backward")
 
 
 @dataclass(frozen=True)
@@ -124,7 +111,7 @@ class Traced:
 
     def table(self) -> str:
         """The module tree with output shapes and forward FLOPs, in 80 columns."""
-        return "\n".join(tree(self))
+        return "\n".join(tree(self.rows(), self.name))
 
     def estimator(self, config: Mapping[str, Any] | None = None) -> TracedEstimator:
         """Parameters and FLOPs of one config of the class, for any lengths.
@@ -135,7 +122,8 @@ class Traced:
         return TracedEstimator(self, dict(config or {}))
 
     def __str__(self) -> str:
-        return in_terminal(self)
+        figures = [f"{name}: {text_of(neat(getattr(self, name)))}" for name in FIGURES]
+        return "\n".join([self.name, *figures, *(f"where {text_of(one)}" for one in self.domain), "", self.table()])
 
 
 class TracedEstimator:
@@ -179,113 +167,3 @@ def flat(config: Any, before: str = "") -> Iterator[tuple[str, Any]]:
             yield from flat(value, f"{name}.")
         else:
             yield name, value
-
-
-def trace(
-    what: Any, *args: Any, config: Mapping[str, Any] | None = None, inputs: Mapping[str, Any] | None = None,
-    seconds: float = SECONDS, **kwargs: Any,
-) -> Traced:  # fmt: skip
-    """Trace a module class with symbols in its config and its inputs, or a live module with symbols in its inputs.
-
-    The tracing runs in processes of their own; the module and PyTorch stay as they are.
-
-    Args:
-        what: A module class, or a module.
-        args: Of a module: positional arguments of a call.
-        config: Of a class: fields of its config, or arguments of its constructor; defaults complete them.
-        inputs: Of a class: keyword arguments of a call, tensors or ``{"shape": [2, 24], "dtype": "int64"}``; by default those
-            that the class is known to take.
-        seconds: Limit of the trace.
-        kwargs: Of a module: keyword arguments of a call. Of a class: arguments of its constructor.
-
-    Returns:
-        Closed forms of parameters (elements) and FLOPs of both passes, their domain, and the numbers of the example.
-
-    Raises:
-        SymflopsError: it cannot be built, run or traced, or not in time.
-    """
-    if isinstance(what, type):
-        given = Given((), inputs) if inputs is not None else None
-        target: Target | LiveTarget = Target(what, {**(config or {}), **kwargs})
-        if args:
-            raise SymflopsError(f"a class takes its config by keyword: trace({what.__name__}, config={{...}}, inputs={{...}})")
-    else:
-        target, given = LiveTarget(what), Given(args, kwargs)
-    name = target.kind.__name__
-    return in_process(partial(_trace, partial(example_of, target, given), seconds), 1.5 * seconds, f"tracing {name}")  # type: ignore[no-any-return]
-
-
-def _trace(make: Callable[[], Example], seconds: float) -> Traced:
-    """Find an example, trace it in a further process, and prove the forms in this one, whose PyTorch is unchanged."""
-    import torch
-
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    until = time.monotonic() + seconds
-    example = make()
-    forms = in_process(partial(_forms, example, seconds / 2), 0.75 * seconds, f"tracing {example.name}")
-    forms.example = example
-    return published(forms, Prover(forms).run(until))
-
-
-def _forms(example: Example, seconds: float) -> Forms:
-    """Closed forms by a process that does nothing else; without the example, whose class may not be picklable."""
-    shadows.install((example.module,))
-    found = forms_of(example, seconds)
-    found.example = copy.copy(None)  # type: ignore[assignment]
-    return found
-
-
-def published(forms: Forms, proof: Proof) -> Traced:
-    """The result of a trace and its proof, with the numbers of the config as it was given."""
-    used = {one.name for one in forms.symbols}
-    derived = {one.name: expression for one, expression in forms.derived.items()}
-    lines = forms.lines
-    fields = {}
-    example = forms.example
-    origins = example.given.origins if example.given else {}
-    traced = {dotted(place): number for place, number in {**example.fields, **example.depths}.items()} | dict(example.lengths)
-    own = {dotted(place): number for place, number in places(example.target.settings({}))}
-    values = {name: own.get(name, number) for name, number in traced.items()}
-    try:
-        counts = replace(example, depths={}, fields={}).real({}, example.lengths)
-    except Exception:  # the config as given runs with fewer layers or other numbers only
-        counts, values = example.real(example.fields, example.lengths), traced
-    for name, value in values.items():
-        if name in derived:
-            fixed = derived[name].is_number
-            fields[name] = Field(
-                name,
-                "specialised" if fixed else "derived",
-                value,
-                lines.get(name, "") if fixed else f"{name} = {derived[name]}",
-            )
-        elif name in forms.dropped:
-            fields[name] = Field(name, "dropped", value, forms.dropped[name])
-        else:
-            fields[name] = Field(name, "symbolic" if name in used else "unused", value, origins.get(name, ""))
-    conditions = proof.domain
-    plain = partial(divided, conditions=[one for one, _ in conditions])
-    return Traced(
-        example.name, plain(forms.parameters), plain(forms.forward), plain(forms.backward),
-        {path: plain(one) for path, one in forms.modules.items()},
-        tuple(one for one, _ in conditions), tuple(line for _, line in conditions), fields,
-        {name: int(getattr(counts, name)) for name in FIGURES}, counts.missed, proof.exact,
-        proof.why_not, forms.shapes, example.fixed(),
-    )  # fmt: skip
-
-
-def divided(found: sympy.Expr, conditions: Sequence[sympy.Basic]) -> sympy.Expr:
-    """An expression without floors of quotients that a condition makes whole."""
-    for one in conditions:
-        remainder = next(iter(one.args), None) if isinstance(one, sympy.Eq) else None
-        if isinstance(remainder, sympy.Mod) and one.rhs == 0:
-            above, below = remainder.args
-            for part in (below, *(below / factor for factor in sympy.Mul.make_args(below) if factor != below)):
-                found = found.xreplace({sympy.floor(above / part): above / part})
-    return sympy.expand(found) if found.has(sympy.Pow) else found
-
-
-def symbol(name: str) -> sympy.Symbol:
-    """The symbol of a field or a length: a positive integer."""
-    return sympy.Symbol(name, integer=True, positive=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 import sympy
 
+from symflops.verify.symbolic.expressions import symbol
 from symflops.verify.symbolic.inputs import Given, Inputs
 from symflops.verify.symbolic.passes import Counts, count
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, others, put
@@ -123,18 +124,18 @@ class Tracing:
         self.env._set_replacement = set_replacement
         self.names: dict[sympy.Symbol, sympy.Symbol] = {}
         self.places: dict[sympy.Symbol, Place] = {}
-        self.lengths = {name: self.symbol(name, value) for name, value in example.lengths.items()}
+        self.lengths = {name: self.integer(name, value) for name, value in example.lengths.items()}
         self.values = {}
         for place in fields:
-            self.values[place] = self.symbol(dotted(place), example.fields[place])
+            self.values[place] = self.integer(dotted(place), example.fields[place])
             self.places[self.values[place].node.expr] = place
 
-    def symbol(self, name: str, hint: int) -> Any:
+    def integer(self, name: str, hint: int) -> Any:
         """A symbolic integer with the value ``hint`` in this run."""
         torch = needed("torch")
         context = self.shapes.StatelessSymbolicContext(dynamic_sizes=[self.shapes.DimDynamic.DYNAMIC])
         found = self.mode.from_tensor(torch.empty(1).expand(hint), symbolic_context=context).shape[0]
-        self.names[found.node.expr] = sympy.Symbol(name, integer=True, positive=True)
+        self.names[found.node.expr] = symbol(name)
         return found
 
     def run(self) -> Trace:
@@ -156,7 +157,7 @@ class Tracing:
 
     def prefer_fields(self, derived: dict[sympy.Symbol, Any]) -> None:
         """Where the class ties a field to a length, the length follows from the field."""
-        lengths = {sympy.Symbol(name, integer=True, positive=True) for name in self.lengths}
+        lengths = {symbol(name) for name in self.lengths}
         for one, expression in list(derived.items()):
             if one not in lengths and expression in lengths:
                 derived[expression] = one

@@ -1,0 +1,120 @@
+"""Traces a class or a live module: an example is found, traced in a process of its own, and proven at unseen configs."""
+
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from symflops.support.findings import SymflopsError
+from symflops.verify.symbolic import shadows
+from symflops.verify.symbolic.explore import example_of
+from symflops.verify.symbolic.expressions import divided, text_of
+from symflops.verify.symbolic.forms import Forms, forms_of
+from symflops.verify.symbolic.inputs import Given
+from symflops.verify.symbolic.process import in_process
+from symflops.verify.symbolic.prove import Proof, Prover
+from symflops.verify.symbolic.target import LiveTarget, Target, dotted, places
+from symflops.verify.symbolic.traced import FIGURES, Field, Traced
+from symflops.verify.symbolic.tracer import Example
+
+SECONDS = 120.0
+"""Time of a whole trace, by default."""
+
+
+def trace(
+    what: Any, *args: Any, config: Mapping[str, Any] | None = None, inputs: Mapping[str, Any] | None = None,
+    seconds: float = SECONDS, **kwargs: Any,
+) -> Traced:  # fmt: skip
+    """Trace a module class with symbols in its config and its inputs, or a live module with symbols in its inputs.
+
+    The tracing runs in processes of their own; the module and PyTorch stay as they are.
+
+    Args:
+        what: A module class, or a module.
+        args: Of a module: positional arguments of a call.
+        config: Of a class: fields of its config, or arguments of its constructor; defaults complete them.
+        inputs: Of a class: keyword arguments of a call, tensors or ``{"shape": [2, 24], "dtype": "int64"}``; by default those
+            that the class is known to take.
+        seconds: Limit of the trace.
+        kwargs: Of a module: keyword arguments of a call. Of a class: arguments of its constructor.
+
+    Returns:
+        Closed forms of parameters (elements) and FLOPs of both passes, their domain, and the numbers of the example.
+
+    Raises:
+        SymflopsError: it cannot be built, run or traced, or not in time.
+    """
+    if isinstance(what, type):
+        given = Given((), inputs) if inputs is not None else None
+        target: Target | LiveTarget = Target(what, {**(config or {}), **kwargs})
+        if args:
+            raise SymflopsError(f"a class takes its config by keyword: trace({what.__name__}, config={{...}}, inputs={{...}})")
+    else:
+        target, given = LiveTarget(what), Given(args, kwargs)
+    name = target.kind.__name__
+    return in_process(partial(_trace, partial(example_of, target, given), seconds), 1.5 * seconds, f"tracing {name}")  # type: ignore[no-any-return]
+
+
+def _trace(make: Callable[[], Example], seconds: float) -> Traced:
+    """Find an example, trace it in a further process, and prove the forms in this one, whose PyTorch is unchanged."""
+    import torch
+
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    until = time.monotonic() + seconds
+    example = make()
+    forms = in_process(partial(_forms, example, seconds / 2), 0.75 * seconds, f"tracing {example.name}")
+    forms.example = example
+    return published(forms, Prover(forms).run(until))
+
+
+def _forms(example: Example, seconds: float) -> Forms:
+    """Closed forms by a process that does nothing else; without the example, whose class may not be picklable."""
+    shadows.install((example.module,))
+    found = forms_of(example, seconds)
+    found.example = copy.copy(None)  # type: ignore[assignment]
+    return found
+
+
+def published(forms: Forms, proof: Proof) -> Traced:
+    """The result of a trace and its proof, with the numbers of the config as it was given."""
+    used = {one.name for one in forms.symbols}
+    derived = {one.name: expression for one, expression in forms.derived.items()}
+    lines = forms.lines
+    fields = {}
+    example = forms.example
+    origins = example.given.origins if example.given else {}
+    traced = {dotted(place): number for place, number in {**example.fields, **example.depths}.items()} | dict(example.lengths)
+    own = {dotted(place): number for place, number in places(example.target.settings({}))}
+    values = {name: own.get(name, number) for name, number in traced.items()}
+    try:
+        counts = replace(example, depths={}, fields={}).real({}, example.lengths)
+    except Exception:  # the config as given runs with fewer layers or other numbers only
+        counts, values = example.real(example.fields, example.lengths), traced
+    for name, value in values.items():
+        if name in derived:
+            fixed = derived[name].is_number
+            fields[name] = Field(
+                name,
+                "specialised" if fixed else "derived",
+                value,
+                lines.get(name, "") if fixed else f"{name} = {text_of(derived[name])}",
+            )
+        elif name in forms.dropped:
+            fields[name] = Field(name, "dropped", value, forms.dropped[name])
+        else:
+            fields[name] = Field(name, "symbolic" if name in used else "unused", value, origins.get(name, ""))
+    conditions = proof.domain
+    plain = partial(divided, conditions=[one for one, _ in conditions])
+    return Traced(
+        example.name, plain(forms.parameters), plain(forms.forward), plain(forms.backward),
+        {path: plain(one) for path, one in forms.modules.items()},
+        tuple(one for one, _ in conditions), tuple(line for _, line in conditions), fields,
+        {name: int(getattr(counts, name)) for name in FIGURES}, counts.missed, proof.exact,
+        proof.why_not, forms.shapes, example.fixed(),
+    )  # fmt: skip
