@@ -14,7 +14,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from symflops.cli.main import COMMANDS, main
-from tests.docs import test_corpus, test_drafting, test_integrations, test_language, test_packing, test_tutorial
+from tests.docs import test_corpus, test_drafting, test_integrations, test_language, test_packing, test_tracing, test_tutorial
 from tests.docs.pages import DOCS, ROOT, Block, blocks, commands, run, same
 from tests.shipped import load
 
@@ -23,6 +23,7 @@ PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "PIPELINES.md", *sorted(page f
 ELSEWHERE = {  # pages with a test of their own, and the languages that it runs
     "docs/tutorial.md": ({"python", "yaml", "json", "console"}, test_tutorial),
     "docs/drafting.md": ({"python", "json", "console"}, test_drafting),
+    "docs/tracing.md": ({"python", "console"}, test_tracing),
     "docs/corpus.md": ({"python", "console", "text"}, test_corpus),
     "docs/packing.md": ({"python"}, test_packing),
     "docs/integrations.md": ({"python", "text"}, test_integrations),

@@ -170,7 +170,7 @@ def test_the_command_prints_text_json_markdown_and_latex(tmp_path, capsys):
     assert "forward     6*D**2*b" in text and "holds where D % H == 0" in text and "exact at 4 unseen configs" in text
     assert main([*words, "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
-    assert data["forward"] == "6*b*width**2" and data["fields"]["heads"]["kind"] == "unused" and data["proven"]
+    assert data["forward"] == "6*b*width**2" and data["fields"]["heads"]["kind"] == "symbolic" and data["proven"]
     assert main([*words, "--format", "markdown"]) == 0
     assert "| forward | `6*b*width**2` |" in capsys.readouterr().out
     assert main([*words, "--format", "latex"]) == 0

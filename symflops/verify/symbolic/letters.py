@@ -12,7 +12,7 @@ LETTERS = (
     ("hidden_size", "D"), ("d_model", "D"), ("n_embd", "D"), ("embed_dim", "D"), ("dim", "D"), ("in_channels", "c"),
     ("out_channels", "o"), ("channels", "c"), ("patch", "p"), ("image_size", "R"), ("max_position", "X"), ("positions", "X"),
     ("rank", "r"), ("kernel", "K"), ("stride", "s"), ("width", "D"), ("words", "V"), ("state", "N"),
-    ("groups", "g"), ("text", "J"),
+    ("groups", "g"), ("text", "J"), ("hidden", "F"), ("mlp", "F"),
 )  # fmt: skip
 """Letter of the fields whose last word contains a text; the first match counts."""
 

@@ -83,7 +83,7 @@ def _forms(example: Example, seconds: float) -> Forms:
 
 def published(forms: Forms, proof: Proof) -> Traced:
     """The result of a trace and its proof, with the numbers of the config as it was given."""
-    used = {one.name for one in forms.symbols}
+    used = {one.name for one in forms.symbols} | {one.name for condition, _ in proof.domain for one in condition.free_symbols}
     derived = {one.name: expression for one, expression in forms.derived.items()}
     lines = forms.lines
     fields = {}
