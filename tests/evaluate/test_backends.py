@@ -48,7 +48,7 @@ TOO_SHORT = "the model needs at least|too short for the model|the class takes"
 
 def drawn(model, draw):
     """One item of each index set that the model can run, as a batch; lengths of several axes are multiples of 48, which all shipped models divide, or those that the class takes."""
-    for _ in range(200):
+    for _ in range(3000):
         batch, most, taken = {}, draw.choice((100, 1000, 10_000, 1_000_000)), draw.choice(({}, model.taken)) if model.taken else {}
         for streams in model.sets.values():
             for name, axes, _ in streams:
