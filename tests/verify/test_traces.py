@@ -91,7 +91,7 @@ def test_recurrent_layers_are_counted_step_by_step(kind, gates, both):
 def test_a_live_module_has_numbers_as_sizes_and_letters_as_lengths():
     found = symflops.trace(modules.Shared(), torch.zeros(2, 7, dtype=torch.long))
     assert found.proven and equal(found.parameters, "30*8 + 8*8 + 8")
-    assert equal(found.forward, "2*b*s*(3*64 + 240)") and found.fields["b"].note == "argument 0[0]"
+    assert equal(found.forward, "2*b*s*(3*64 + 240)") and found.fields["b"].origin == "argument 0[0]"
     frozen = symflops.trace(modules.Frozen(), (torch.randn(2, 8), [torch.randn(2, 8)]))
     assert equal(frozen.forward, "2*b*8*32") and equal(frozen.backward, "2*b*8*24")
 

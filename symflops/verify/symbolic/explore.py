@@ -41,7 +41,7 @@ def example_of(target: Target | LiveTarget, given: Given | None = None) -> Examp
     layers = depths_in(target, model, dict(places(settings)))
     errors: dict[str, None] = {}
     for few in (*FEW, None):
-        depths = {place: few for place, number in layers.items() if few and number > few}
+        depths = {place: min(number, few or number) for place, number in layers.items()}
         for device, candidate in itertools.product(("meta", "cpu"), range(CANDIDATES)):
             found = Example(target, depths, {}, lengths, candidate, device, given)
             try:
@@ -71,7 +71,7 @@ def depths_in(target: Target | LiveTarget, model: Any, numbers: Mapping[Place, i
     every = sum(1 for _ in model.modules())
     found = {}
     for place, number in numbers.items():
-        if not FEW[0] < number <= DEEPEST or number not in lengths or isinstance(place[-1], int):
+        if not FEW[0] <= number <= DEEPEST or number not in lengths or isinstance(place[-1], int):
             continue
         with suppress(Exception), torch.device("meta"):
             fewer = sum(1 for _ in target.build(target.settings({place: number - 1})).modules())
@@ -84,7 +84,7 @@ def with_distinct_numbers(example: Example) -> Example:
     """An example in which equal fields are made different where the class still runs; else they stay equal."""
     settings = example.target.settings(example.depths)
     fields = {place: value for place, value in places(settings) if value >= 2 and place not in example.depths}
-    taken = set(example.lengths.values())
+    own, taken = dict(fields), set(example.lengths.values())
     began = time.monotonic()
     patience = 8 * max(0.2, seconds_of(example))
     for place, value in list(fields.items()):
@@ -101,7 +101,7 @@ def with_distinct_numbers(example: Example) -> Example:
             example.fields[place] = fields[place] = other
             break
         taken.add(fields[place])
-    example.fields = fields
+    example.fields, example.own = fields, own
     return example
 
 

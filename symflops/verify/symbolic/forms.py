@@ -71,6 +71,12 @@ def forms_of(example: Example, seconds: float) -> Forms:
     until = time.monotonic() + seconds
     fields, dropped = list(example.fields), dict[Place, str]()
     trace = attempt(example, fields, dropped, until)
+    fixed = {place for place in fields if getattr(trace.derived.get(symbol(dotted(place))), "is_number", False)}
+    if any(
+        example.fields[place] != example.own.get(place) for place in fixed
+    ):  # numbers of layers, say, that were made distinct
+        example.fields |= {place: example.own[place] for place in fixed}
+        trace = attempt(example, fields, dropped, until)
     for place in list(dropped):  # another chance, one at a time
         if time.monotonic() > until - seconds / 2:
             break

@@ -44,7 +44,7 @@ def in_terminal(traced: Traced) -> str:
         lines += labelled(f"  {letter}", f"{name} ({traced.fields[name].value:,})")
     for name in lengths:
         one = traced.fields[name]
-        lines += labelled(f"  {name}", f"{one.note or MEANINGS.get(name, 'length')} ({one.value:,})")
+        lines += labelled(f"  {name}", f"{one.origin or MEANINGS.get(name, 'length')} ({one.value:,})")
     lines.append("")
     for kind in ("derived", "specialised", "dropped"):
         for one in (one for one in traced.fields.values() if one.kind == kind):

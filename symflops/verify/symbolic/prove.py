@@ -34,7 +34,7 @@ class Proof:
     """What comparisons with the real class found.
 
     Attributes:
-        exact: Number of unseen configs at which all figures were equal.
+        points: The unseen configs and lengths at which all figures were equal.
         wrong: Descriptions of those at which one was not.
         failed: Errors of the class at unseen configs.
         unmoved: Symbols that had their traced value at every unseen config.
@@ -42,12 +42,17 @@ class Proof:
         symbolic: Whether the forms have symbols.
     """
 
-    exact: int = 0
+    points: list[Mapping[str, int]] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     unmoved: list[str] = field(default_factory=list)
     domain: list[tuple[sympy.Basic, str]] = field(default_factory=list)
     symbolic: bool = True
+
+    @property
+    def exact(self) -> int:
+        """Number of unseen configs at which all figures were equal."""
+        return len(self.points)
 
     @property
     def proven(self) -> bool:
@@ -140,7 +145,7 @@ class Prover:
                 break
             outcome = self.compare(values)
             if outcome is None:
-                proof.exact += 1
+                proof.points.append(values)
                 moved |= {name for name in used if values[name] != self.start[name]}
             elif outcome.startswith("fails"):
                 proof.failed.append(outcome)
@@ -198,11 +203,13 @@ class Prover:
         for one in sorted(equation.free_symbols, key=str):
             if one.name in kept or one.name not in self.free:
                 continue
-            others = {other: sympy.Integer(point[other.name]) for other in equation.free_symbols if other != one}
-            gap = (equation.lhs - equation.rhs).xreplace(others)
-            low, high = (gap.xreplace({one: sympy.Integer(point[one.name] + step)}) for step in (0, 1))
-            if high != low and (value := point[one.name] - low / (high - low)).is_Integer and value >= 2:
-                return {one.name: int(value)}
+            rest = {other: sympy.Integer(point[other.name]) for other in equation.free_symbols if other != one}
+            gap = (equation.lhs - equation.rhs).xreplace(rest)
+            now = point[one.name]
+            low, *others = (gap.xreplace({one: sympy.Integer(now + step)}) for step in (0, 1, 2))  # halves grow by twos
+            for step, high in enumerate(others, 1):
+                if high != low and (value := now - step * low / (high - low)).is_Integer and value >= 2:
+                    return {one.name: int(value)}
         return None
 
     def movable(self, name: str, until: float) -> bool:

@@ -24,12 +24,14 @@ class Field:
         kind: ``symbolic``, ``derived``, ``specialised``, ``dropped`` or ``unused``.
         value: Its value in the example.
         note: The equation of a derived field, the source line of a specialised one, the reason of a dropped one.
+        origin: Of a length of given inputs: argument and dimension, such as ``input_ids[1]``.
     """
 
     name: str
     kind: str
     value: int
     note: str = ""
+    origin: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,9 @@ class Traced:
         unproven: Why the forms are not proven; empty if they are.
         shapes: Output shape by module path.
         fixed: Further fields of the config, which are as in the example wherever the forms hold.
+        equations: Expression of each field or length that the class ties to others.
+        depths: The fields that are numbers of layers.
+        unseen: Values of all fields and lengths at the unseen configs.
     """
 
     name: str
@@ -67,6 +72,9 @@ class Traced:
     unproven: str = ""
     shapes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    equations: Mapping[str, sympy.Expr] = field(default_factory=dict)
+    unseen: tuple[Mapping[str, int], ...] = ()
+    depths: tuple[str, ...] = ()
 
     @property
     def proven(self) -> bool:
@@ -76,6 +84,22 @@ class Traced:
     def symbols(self) -> list[str]:
         """Names of the fields and lengths that are symbols."""
         return [name for name, one in self.fields.items() if one.kind == "symbolic"]
+
+    @property
+    def lengths(self) -> dict[str, Field]:
+        """The lengths of given inputs, by letter."""
+        return {name: one for name, one in self.fields.items() if one.origin}
+
+    def points(self) -> list[dict[str, int]]:
+        """Values of all fields and lengths at the unseen configs."""
+        return [{name: point.get(name, one.value) for name, one in self.fields.items()} for point in self.unseen]
+
+    def value(self, name: str) -> sympy.Expr:
+        """The expression of a field or a length: its symbol, its equation, or its number."""
+        if name in self.equations:
+            return self.equations[name]
+        one = self.fields[name]
+        return symbol(name) if one.kind in ("symbolic", "unused") else sympy.Integer(one.value)
 
     def at(self, values: Mapping[str, int]) -> dict[str, int]:
         """``parameters``, ``forward`` and ``backward`` with other fields and lengths, the rest as in the example.

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import sympy
@@ -37,6 +38,7 @@ class Example:
         candidate: Which of the candidates of inputs runs.
         device: Where real runs are: ``meta``, or ``cpu`` with tensors that hold no values, for code that names the CPU.
         given: Inputs of the user; None for those that the class is known to take.
+        own: The values of ``fields`` in the config as it was given.
     """
 
     target: Target | LiveTarget
@@ -46,6 +48,7 @@ class Example:
     candidate: int
     device: str = "meta"
     given: Given | None = None
+    own: dict[Place, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -205,7 +208,7 @@ def standard(found: sympy.Basic) -> Any:
         "OpaqueUnaryFn_sqrt": sympy.sqrt,
     }
     if not found.args:
-        return sympy.Integer(int(found)) if found.is_Float and found == int(found) else found
+        return sympy.Rational(Fraction(float(found))) if found.is_Float else found
     args = [standard(one) for one in found.args]
     rule = rules.get(type(found).__name__)
     return rule(*args) if rule else found.func(*args)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ from symflops.verify.symbolic.forms import Forms, forms_of
 from symflops.verify.symbolic.inputs import Given
 from symflops.verify.symbolic.process import in_process
 from symflops.verify.symbolic.prove import Proof, Prover
-from symflops.verify.symbolic.target import LiveTarget, Target, dotted, places
+from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, places
 from symflops.verify.symbolic.traced import FIGURES, Field, Traced
 from symflops.verify.symbolic.tracer import Example
 
@@ -68,17 +67,20 @@ def _trace(make: Callable[[], Example], seconds: float) -> Traced:
     warnings.simplefilter("ignore")
     until = time.monotonic() + seconds
     example = make()
-    forms = in_process(partial(_forms, example, seconds / 2), 0.75 * seconds, f"tracing {example.name}")
+    forms, example.fields = in_process(partial(_forms, example, seconds / 2), 0.75 * seconds, f"tracing {example.name}")
     forms.example = example
     return published(forms, Prover(forms).run(until))
 
 
-def _forms(example: Example, seconds: float) -> Forms:
-    """Closed forms by a process that does nothing else; without the example, whose class may not be picklable."""
+def _forms(example: Example, seconds: float) -> tuple[Forms, dict[Place, int]]:
+    """Closed forms and example values of fields, by a process that does nothing else.
+
+    The forms come without the example, whose class may not be picklable.
+    """
     shadows.install((example.module,))
     found = forms_of(example, seconds)
-    found.example = copy.copy(None)  # type: ignore[assignment]
-    return found
+    found.example = None  # type: ignore[assignment]
+    return found, example.fields
 
 
 def published(forms: Forms, proof: Proof) -> Traced:
@@ -99,16 +101,12 @@ def published(forms: Forms, proof: Proof) -> Traced:
     for name, value in values.items():
         if name in derived:
             fixed = derived[name].is_number
-            fields[name] = Field(
-                name,
-                "specialised" if fixed else "derived",
-                value,
-                lines.get(name, "") if fixed else f"{name} = {text_of(derived[name])}",
-            )
+            note = lines.get(name, "") if fixed else f"{name} = {text_of(derived[name])}"
+            fields[name] = Field(name, "specialised" if fixed else "derived", value, note, origins.get(name, ""))
         elif name in forms.dropped:
             fields[name] = Field(name, "dropped", value, forms.dropped[name])
         else:
-            fields[name] = Field(name, "symbolic" if name in used else "unused", value, origins.get(name, ""))
+            fields[name] = Field(name, "symbolic" if name in used else "unused", value, "", origins.get(name, ""))
     conditions = proof.domain
     plain = partial(divided, conditions=[one for one, _ in conditions])
     return Traced(
@@ -116,5 +114,5 @@ def published(forms: Forms, proof: Proof) -> Traced:
         {path: plain(one) for path, one in forms.modules.items()},
         tuple(one for one, _ in conditions), tuple(line for _, line in conditions), fields,
         {name: int(getattr(counts, name)) for name in FIGURES}, counts.missed, proof.exact,
-        proof.why_not, forms.shapes, example.fixed(),
+        proof.why_not, forms.shapes, example.fixed(), derived, tuple(proof.points), tuple(forms.depths),
     )  # fmt: skip
