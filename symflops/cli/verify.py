@@ -5,6 +5,9 @@ parameter by name and shape, forward and backward FLOPs, and every module; with 
 passes. A reference 'module:Class' is a class of module.py beside the spec; this command runs that file. Pairs that its masks
 hide are compared on the CPU, module by module: 'masks: equal', where they differ, or why they are not seen.
 
+With --symbolic the class runs with symbols as its sizes, and its closed forms are subtracted from the spec's, in total and
+module by module: an identity holds for all sizes that the class takes.
+
 With --records the measured records below a folder are compared, without torch; what has not changed since an earlier run is not
 derived again, unless with --cold. Records that cannot be exact are listed in inexact.yaml beside the specs, each with its
 reason and the difference that is expected.
@@ -18,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +41,7 @@ configure = arguments_of(
     SPECS,
     argument("--records", metavar="DIR", help="compare with the measured records below DIR"),
     argument("--regime", metavar="R", help="put a regime on the real class: what trains, adapters, recomputation"),
+    argument("--symbolic", action="store_true", help="for all sizes at once: run the class with symbols, and subtract"),
     argument("--strict", action="store_true", help="a record without a spec is a failure, and so are no records"),
     argument("--cold", action="store_true", help="derive records that earlier runs compared, too"),
     argument("--save", metavar="FILE", help="write what came out exact, for the derivation pages"),
@@ -48,7 +53,27 @@ def run(args: argparse.Namespace) -> int:
     """Compare specs with real classes or measured records; return the exit code, 1 on a difference."""
     if args.regime:
         return in_regime(args)
+    if args.symbolic:
+        return symbolic(args)
     return records(args) if args.records else live(args)
+
+
+def symbolic(args: argparse.Namespace) -> int:
+    """Subtract the formulas of specs from those that their classes tell; return the exit code, 1 unless all are identities."""
+    from symflops.api import load
+    from symflops.read.spec_files import chosen_specs
+    from symflops.verify.cases import cases_of
+    from symflops.verify.symbolic.identity import identity_of
+
+    files = [(file, case) for file in chosen_specs(args.specs) for case in cases_of(file)[:1]]
+    found = [identity_of(load(file), case) for file, case in files]
+    if args.json:
+        print(json.dumps([one.as_json() for one in found], indent=1))
+    else:
+        print("\n".join(map(str, found)))
+    counts = Counter(one.grade for one in found)
+    print(", ".join(f"{count} {grade}" for grade, count in counts.most_common()), file=sys.stderr)
+    return 0 if found and counts["identity"] == len(found) else 1
 
 
 def records(args: argparse.Namespace) -> int:

@@ -1,0 +1,64 @@
+"""Specs minus their classes, for all sizes at once.
+
+The witness is the real class, run with symbols; a spec that is wrong must differ, by what it is wrong about.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from symflops.api import load
+from symflops.cli.main import main
+from symflops.read.spec_files import find_spec
+from symflops.verify.cases import cases_of
+from symflops.verify.symbolic.expressions import text_of
+from symflops.verify.symbolic.identity import identity_of
+
+
+def identity(name: str, path=None):
+    return identity_of(load(path or name), cases_of(find_spec(name))[0])
+
+
+def changed(tmp_path, name: str, old: str, new: str):
+    text = find_spec(name).path.read_text("utf-8")
+    assert old in text
+    path = tmp_path / f"{name}.yaml"
+    path.write_text(text.replace(old, new, 1), "utf-8")
+    return path
+
+
+def test_llama_is_an_identity_on_the_domain_of_its_class():
+    found = identity("llama")
+    assert found.grade == "identity" and not found.gaps and not found.numbers and not found.assumed
+    assert {text_of(one) for one in found.traced.domain} == {"num_attention_heads % num_key_value_heads == 0", "head_dim % 2 == 0"}
+    assert len(found.traced.modules) > 10 and {"b", "s", "num_hidden_layers"} <= set(found.traced.symbols())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [("hidden: F", "hidden: F + 1", "model.layers.*.mlp"), ("to: n}\n        - self_attn.q_proj: {op: linear, from: n, width: H*d", "to: n}\n        - again: {op: linear, from: n, width: H}\n        - self_attn.q_proj: {op: linear, from: n, width: H*d", "model.layers.*")],
+)
+def test_a_spec_that_is_wrong_differs_where_it_is_wrong(tmp_path, old, new, where):
+    found = identity("llama", changed(tmp_path, "llama", old, new))
+    assert found.grade == "differs" and found.gaps["forward"] != 0
+    assert any(name.startswith(where) for name in found.gaps), found.gaps
+
+
+def test_the_command_succeeds_only_where_all_are_identities(tmp_path, capsys):
+    assert main(["verify", "gpt2", "--symbolic", "--json"]) == 0
+    (data,) = json.loads(capsys.readouterr().out)
+    assert data["grade"] == "identity" and data["gaps"] == {} and "n_embd % n_head == 0" in data["domain"]
+    path = changed(tmp_path, "gpt2", "n_inner", "n_embd")
+    (tmp_path / "gpt2.cases.yaml").write_text(find_spec("gpt2").path.with_name("gpt2.cases.yaml").read_text("utf-8"), "utf-8")
+    assert main(["verify", str(path), "--symbolic"]) == 1
+    out, err = capsys.readouterr()
+    assert "differs" in out and "the spec has" in out and err.endswith("1 differs\n")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["bert_masked_lm", "qwen3_moe", "deepseek_v3", "sd3", "flux"])
+def test_specs_of_library_classes_are_identities(name):
+    found = identity(name)
+    assert found.grade == "identity", str(found)
