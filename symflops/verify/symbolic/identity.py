@@ -21,7 +21,7 @@ from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
 from symflops.verify.classes import class_of, complete, in_evaluation
 from symflops.verify.counting import starred
-from symflops.verify.live import reference_of
+from symflops.verify.live import outputs_of, reference_of
 from symflops.verify.symbolic.expressions import compiled, divided, symbol, text_of
 from symflops.verify.symbolic.target import Place, put
 from symflops.verify.symbolic.traced import FIGURES, Traced
@@ -105,7 +105,7 @@ def identity_of(model: Model, case: LiveCase, seconds: float = SECONDS) -> Ident
         program = replace(derived.at(config).program, fields=derived.program.fields)  # whose defaults are formulas
         estimator = InterpretedEstimator(model.program(["full"], ["torch"], config), config, regime="full", convention="torch")
         inputs = arguments_of(program, case.batch, estimator.sizes, case.arguments)
-        found.traced = trace(kind, config=case.config, inputs=inputs, seconds=seconds)
+        found.traced = trace(kind, config=case.config, inputs=inputs, outputs=outputs_of(model), seconds=seconds)
         Comparison(found, found.traced, program, estimator.sizes, case, inputs).run()
         if found.gaps and agrees(model, case, config, found.traced):
             found.numbers["a letter"] = "it could not be translated: at the unseen configs the spec is exact"

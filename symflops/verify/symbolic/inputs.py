@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -189,9 +189,11 @@ class Given:
     Args:
         args: Positional arguments of the call.
         kwargs: Keyword arguments of the call.
+        outputs: Names of the outputs that the loss sums; by default the main output.
     """
 
-    def __init__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def __init__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Sequence[str] = ()) -> None:
+        self.outputs = outputs
         self.torch = needed("torch")
         self.lengths: dict[str, int] = {}
         self.origins: dict[str, str] = {}

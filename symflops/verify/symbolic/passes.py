@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from symflops.verify.counting import counter, dispatching, first_tensors, plain_attention, tensors_in
+from symflops.verify.counting import counter, dispatching, plain_attention, summed_tensors, tensors_in
 from symflops.verify.tensors import needed
 
 WORDS = """
@@ -60,8 +60,11 @@ class Counts:
     shapes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
-def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] = ()) -> Counts:
-    """Run a forward pass and a backward pass of ``model`` and count them."""
+def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] = (), outputs: Sequence[str] = ()) -> Counts:
+    """Run a forward pass and a backward pass of ``model`` and count them.
+
+    ``outputs`` are the names of those that the loss sums; by default the main output.
+    """
     torch, counting = needed("torch"), needed("torch.utils.flop_counter")
     parameters = total(one.numel() for one in model.parameters())
     shapes: dict[str, tuple[Any, ...]] = {}
@@ -87,7 +90,7 @@ def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] 
     with plain_attention(), kernels_that_are_counted(), nonzero_on_meta(), outputs_of(model, shapes), dispatching(seen):
         with counter() as ahead:
             output = model(*positional, **arguments)
-        summed = [one for one in first_tensors(output) if one.requires_grad]
+        summed = [one for one in summed_tensors(output, outputs) if one.requires_grad]
         with counter() as back:
             if summed:
                 torch.autograd.backward([total_of(one) for one in summed])

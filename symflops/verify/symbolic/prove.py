@@ -302,7 +302,7 @@ class Prover:
                 if time.monotonic() > until:
                     break
                 if self.compare(point) is None:
-                    good.append(row)
+                    good += [row] * (1 not in point.values())  # a size of 1 is broadcast, which no author has in mind
                     for place in open_ones:
                         harmless[place] += 1
                 else:
@@ -326,11 +326,12 @@ class Prover:
                     continue
                 if time.monotonic() > until:
                     return found
-                if self.compare(point) is None:
+                if 1 not in point.values() and self.compare(point) is None:
                     good.append(row)
                     found = True
                     break
-                bad.append(row)
+                if 1 not in point.values():
+                    bad.append(row)
                 if self.random.random() < 1 / TRIES:
                     break
         return found

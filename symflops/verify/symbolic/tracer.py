@@ -76,7 +76,9 @@ class Example:
             else Inputs(self.target.kind, settings, lengths, device).candidates()
         )
         made = next(itertools.islice(found, self.candidate, None))()
-        return count(model, made["kwargs"], made["args"]) if self.given else count(model, made)
+        if self.given:
+            return count(model, made["kwargs"], made["args"], self.given.outputs)
+        return count(model, made)
 
     def real(self, values: Mapping[Place, int], lengths: Mapping[str, int]) -> Counts:
         """Counts of the class without values of tensors."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ SECONDS = 120.0
 
 def trace(
     what: Any, *args: Any, config: Mapping[str, Any] | None = None, inputs: Mapping[str, Any] | None = None,
-    seconds: float = SECONDS, **kwargs: Any,
+    outputs: Sequence[str] = (), seconds: float = SECONDS, **kwargs: Any,
 ) -> Traced:  # fmt: skip
     """Trace a module class with symbols in its config and its inputs, or a live module with symbols in its inputs.
 
@@ -39,6 +39,7 @@ def trace(
         config: Of a class: fields of its config, or arguments of its constructor; defaults complete them.
         inputs: Of a class: keyword arguments of a call, tensors or ``{"shape": [2, 24], "dtype": "int64"}``; by default those
             that the class is known to take.
+        outputs: Of a class with ``inputs``: names of the outputs that the loss sums; by default the main output.
         seconds: Limit of the trace.
         kwargs: Of a module: keyword arguments of a call. Of a class: arguments of its constructor.
 
@@ -49,7 +50,7 @@ def trace(
         SymflopsError: it cannot be built, run or traced, or not in time.
     """
     if isinstance(what, type):
-        given = Given((), inputs) if inputs is not None else None
+        given = Given((), inputs, outputs) if inputs is not None else None
         target: Target | LiveTarget = Target(what, {**(config or {}), **kwargs})
         if args:
             raise SymflopsError(f"a class takes its config by keyword: trace({what.__name__}, config={{...}}, inputs={{...}})")
