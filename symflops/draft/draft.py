@@ -29,10 +29,10 @@ def draft(
 
     Args:
         subject: The class, a config and arguments.
-        timeout: Seconds per config.
-        tell: Receives progress messages.
-        published: Further configs that the draft must be exact for.
-        variants: Variants of the subject, by name, to draft in the same spec.
+        timeout: Time limit for each config, in seconds.
+        tell: Receives progress messages, one line each.
+        published: The class with further configs and arguments, for which the draft must be exact.
+        variants: Name of a variant -> the class with its config and arguments, for drafting in the same spec.
         keep: Receives the unfinished draft after each stage.
 
     Raises:
@@ -57,7 +57,7 @@ def draft(
 
 
 def written(found: Draft, studies: list[Study], coming: Iterable[Study]) -> Document | None:
-    """Document of all variants, merged; None after an internal error, which ``found`` then has.
+    """Merge the documents of all variants into one; None after an internal error, described in ``found.given_up``.
 
     Each of the ``coming`` studies, made on demand, is appended to ``studies``.
     """
@@ -73,7 +73,9 @@ def written(found: Draft, studies: list[Study], coming: Iterable[Study]) -> Docu
 
 
 def check_variants(subjects: Mapping[str, Subject]) -> None:
-    """Check, before drafting, that a condition can distinguish the configs.
+    """Check, before drafting, that a condition on config fields can distinguish the variants.
+
+    ``subjects`` maps the name of each variant to its class and config.
 
     Raises:
         SymflopsError: No condition can, or a config does not build.
@@ -89,7 +91,7 @@ def check_variants(subjects: Mapping[str, Subject]) -> None:
 
 
 def decisions(study: Study, found: Draft) -> Iterator[str]:
-    """Questions about a study that a person must decide, one line each."""
+    """Yield the questions about a study that a person must decide, as texts of one line."""
     yield "which pairs of attention are useful (masks and windows): the draft counts all that is executed"
     if study.family.refused:
         yield f"{study.family.refused} samples had another structure: a variant, or a condition in the graph"

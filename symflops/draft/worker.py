@@ -62,6 +62,13 @@ def draft_in_process(
 def listen(pipe: Any, process: Any, ends: float, most: int, tell: Callable[[str], None]) -> tuple[Draft | None, str]:
     """Receive messages of the drafting subprocess until it finishes, dies, or is out of time or memory.
 
+    Args:
+        pipe: The end of the pipe to read from.
+        process: The subprocess.
+        ends: When time is up, on the monotonic clock.
+        most: The memory limit in bytes.
+        tell: Receives progress messages.
+
     Returns:
         The last draft that it sent, None if it sent none; why it was given up, empty if it finished.
 
@@ -95,7 +102,10 @@ def listen(pipe: Any, process: Any, ends: float, most: int, tell: Callable[[str]
 def work(
     pipe: Any, folder: str, subject: Subject, timeout: float, published: Sequence[Subject], variants: Mapping[str, Subject]
 ) -> None:
-    """Subprocess main: draft, and send progress and findings; module output goes to standard error."""
+    """Main function of the subprocess: draft, and send pairs (kind of message, value) through ``pipe``.
+
+    What the module prints goes to standard error; ``folder`` is added to the import path.
+    """
     os.dup2(2, 1)
     limit_memory(REFUSED)
     if folder not in sys.path:

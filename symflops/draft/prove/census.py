@@ -27,8 +27,9 @@ def entry_of(surveys: Sequence[FieldSurvey], spec: Spec) -> Entry:
     """Census of the fields of the class's config: which values of each field the draft is right for.
 
     Returns:
-        ``described``: fields that the draft reads, or whose every value tried is right or refused. ``free``: fields that change
-        nothing. ``guarded``: field -> values for which the draft holds. ``words``: field -> strings for which it holds.
+        ``described``: list of fields that the draft reads, or whose every value tried is right or refused. ``free``: list of
+        fields that change nothing. ``guarded``: field -> for which values the draft holds: a list ``values``, and perhaps
+        ``kinds``, ``lengths``, ``least`` or ``related``. ``words``: field -> list of strings for which it holds.
     """
     found: Entry = {"described": [], "free": [], "guarded": {}, "words": {}}
     read = {key for size in spec.sizes for key in size.keys}
@@ -69,9 +70,9 @@ def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], 
 def relation(path: str, every: Sequence[Row], kind: Any) -> Entry:
     """Relation to another field that all right values of a field have, and none of its wrong ones.
 
-    It is empty if there is none. The value of the field is a multiple or a part of the other's, equal to it, or larger.
-    Right values of the other field must satisfy the relation, too. "Larger" is tried only if the field is wrong at the
-    other's own value: a head of size 1 has no halves to rotate.
+    It is ``{"related": [[word, other field]]}`` with a key of ``WORDS``, or empty if there is none: the value of the field is
+    a multiple or a part of the other's, equal to it, or larger. Right values of the other field must satisfy the relation,
+    too. "Larger" is tried only if the field is wrong at the other's own value: a head of size 1 has no halves to rotate.
 
     Args:
         path: The field.
@@ -120,7 +121,7 @@ def admit(entry: Entry, config: Mapping[str, Any]) -> None:
 
 
 def outside(entry: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
-    """Fields of a config with values for which the draft does not hold by its census, as ``path = value``."""
+    """Texts ``path = value`` for the fields of a config with values for which the draft does not hold."""
     for path, known in entry["guarded"].items():
         wrong = [value for value in values_at(config, path) if not holds(value, known, config)]
         yield from (f"{path} = {json.dumps(value, default=str)}" for value in wrong)
@@ -129,7 +130,7 @@ def outside(entry: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str
 
 
 def holds_for(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Fields for some values of which alone a draft holds by its census, with these values, one line each."""
+    """Lines ``path: values`` for the fields of which a draft, by its census, holds at these values alone."""
     for path, known in entry.get("guarded", {}).items():
         values = [json.dumps(value, default=str) for value in known["values"]]
         values = [*values[:SHOWN], *([f"{len(values) - SHOWN} more"] if len(values) > SHOWN else [])]
@@ -144,14 +145,14 @@ def holds_for(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def document_of(entry: Mapping[str, Any], spec: Spec, reference: str, kind: Any) -> str:
-    """Text of the census file that accompanies a draft."""
+    """Text of the census file of a draft: JSON with the census ``entry`` of the class ``kind``."""
     absent = attempt(lambda: values_of_absent_fields(kind, entry["guarded"], entry["words"])) or {}
     told = {**entry, **({"left_out": absent} if absent else {}), "made_from": made_from(kind, reference)}
     return text_of({"schema": SCHEMA, "spec": spec_digest(spec), "classes": {reference: told}})
 
 
 def described_numbers(rows: Sequence[Row]) -> dict[str, tuple[list[Row], list[Row]]]:
-    """Numeric field -> verdicts on its other values: those that found the draft exact, those that did not."""
+    """Numeric field -> (verdicts on other values that found the draft exact, those that found it wrong)."""
     found: dict[str, tuple[list[Row], list[Row]]] = {}
     for row in rows:
         if row.verdict in (EXACT, WRONG) and kind_of(row.changes[row.path]) == "number":

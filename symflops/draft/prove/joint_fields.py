@@ -67,7 +67,7 @@ def joint_proofs(survey: FieldSurvey, entry: Entry, random: Random) -> list[Proo
 
 
 def drawn(values: Mapping[str, list[Any]], random: Random) -> dict[str, Any]:
-    """Random changes of fields: a subset of them, each with one of its ``values``, usually the first."""
+    """Random changes: some of the fields of ``values``, each with one of its values, usually the first."""
     chosen = {path: found[0] if random.random() < FIRST else random.choice(found) for path, found in values.items()}
     return {path: value for path, value in chosen.items() if random.random() < (SWITCHES if is_switch(value) else NUMBERS)}
 
@@ -78,7 +78,7 @@ def is_switch(value: Any) -> bool:
 
 
 def verdict_on(survey: FieldSurvey, changes: Changes) -> tuple[str, str]:
-    """Verdict on the draft at a config with ``changes``, and the first difference, empty if there is none."""
+    """(Verdict, first difference or empty text) on the draft at a config with ``changes`` (field -> value)."""
     if not changes:
         return REFUSED, ""
     row = survey.verdict(next(iter(changes)), changes, survey.changed(changes))
@@ -86,7 +86,7 @@ def verdict_on(survey: FieldSurvey, changes: Changes) -> tuple[str, str]:
 
 
 def fewest(survey: FieldSurvey, changes: Changes) -> Mapping[str, Any]:
-    """Minimal subset of ``changes`` of fields at which the draft is still wrong."""
+    """Minimal subset of ``changes`` (field -> value) at which the draft is still wrong."""
     found = dict(changes)
     for path in changes:
         fewer = {name: value for name, value in found.items() if name != path}

@@ -25,7 +25,7 @@ AFFORDABLE = 60.0  # seconds for a run at the class's own defaults
 def batch_of(
     document: Document, study: Study, state: Mapping[Slot, int], inputs: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, int], int]:
-    """Values of a document's lengths, and the batch size, in a state (slot -> value).
+    """(Letter of a length of the document -> value, batch size) in a state (slot -> value).
 
     A length that is a run of equal tokens counts as the whole row of tokens. ``inputs`` replace the arguments of the study.
     """
@@ -60,7 +60,7 @@ def published_proof(prover: Prover, document: Document, study: Study, label: str
 
 
 def study_of(one: Subject, studies: Sequence[Study]) -> Study | str:
-    """Study (of a given config) that a published config is a case of, else a text that says what differs."""
+    """Study whose structure a published config has, else a text that says what differs from all of them."""
     names = attempt(lambda: {starred(name) for name, _ in one.build().named_parameters()})
     like = [study for study in studies if names in (None, set(map(starred, study.family.samples[0].plan.parameters)))]
     if not like:
@@ -73,9 +73,9 @@ def study_of(one: Subject, studies: Sequence[Study]) -> Study | str:
 
 
 def differing_fields(study: Study, other: Subject) -> Iterator[str]:
-    """Names of floats, switches and words that are not as in the study's config and change the module.
+    """Names of the config fields whose values in ``other`` would change the module of a study.
 
-    That is, they change its parameters or contractions.
+    That is, its parameters or contractions. Only floats, switches and words are tried.
     """
     wanted = attempt(lambda: full_config(other.build(), other.config)) or {}  # the proof reports a failed build
     for name, value in wanted.items():
@@ -96,7 +96,7 @@ def given_proof(prover: Prover, document: Document, study: Study) -> Proof:
 
 
 def default_subject(study: Study) -> tuple[Subject, State, dict[str, Any]] | None:
-    """Subject with the class's default config and inputs that fit, their state, and the complete config.
+    """(Class with its default config and inputs that fit, state of these inputs, complete config).
 
     None if the class does not build without a config.
     """
@@ -112,7 +112,7 @@ def default_subject(study: Study) -> tuple[Subject, State, dict[str, Any]] | Non
 def default_proof(
     prover: Prover, document: Document, study: Study, subject: Subject, state: State, config: Mapping[str, Any]
 ) -> tuple[Proof, bool]:
-    """Proof at the class's own defaults, and whether the class ran there (in time, with such inputs)."""
+    """(Proof at the class's own defaults, whether the class ran there in time); see :func:`default_subject`."""
     proof = Proof("the class's own defaults", kind=DEFAULTS)
     real = attempt(subject.build, AFFORDABLE)
     passes = None if real is None else attempt(lambda: measured(real, subject.arguments()), AFFORDABLE)
@@ -128,7 +128,7 @@ def default_proof(
 
 
 def state_of(variables: Sequence[Variable], config: Mapping[str, Any]) -> State:
-    """State (slot -> value) of inputs for a config: dimensions tied to its fields are scaled with them."""
+    """State (slot of the inputs -> value) for a config: dimensions tied to its fields are scaled with them."""
     state: State = {}
     for variable in variables:
         named = (variable.lead, *variable.ratio)

@@ -173,7 +173,11 @@ class Prover:
         return self.programs[regime.name] or self.model.program([regime], ["torch"], config)
 
     def batch(self, config: Mapping[str, Any], lengths: Mapping[str, int], items: int) -> dict[str, Any]:
-        """Keyword arguments of ``moments`` for a batch of ``items`` equal items with the given lengths."""
+        """Batch of ``items`` equal items, as keyword arguments of ``Estimator.moments``.
+
+        They map each stream to a list of items: the length of the item, or the list of its lengths if it has several.
+        ``lengths`` maps letters to values.
+        """
         program = self.program(FULL, config)
         # an input that a variant lacks has length 0
         each = {one.name: [lengths.get(name, 0) for name in one.variables] for one in program.streams}
@@ -196,7 +200,7 @@ class Prover:
             proof.differences.append(f"{real.total:,} parameters real, {drafted.parameters:,} drafted")
 
     def incomplete(self, given: Mapping[str, Any], config: Mapping[str, Any], batch: Mapping[str, Any], proof: Proof) -> None:
-        """Compare the draft's counts at a config as given and with the class's defaults."""
+        """Compare the draft's figures at a config as ``given`` and at the complete ``config``; adds differences."""
         try:
             own, whole = self.estimator(given), self.estimator(config)
             if own.sizes == whole.sizes:
@@ -213,7 +217,7 @@ class Prover:
             proof.differences.append(f"default of {'; of '.join(texts[:SHOWN])}")
 
     def passes(self, regime: Regime, config: Mapping[str, Any], batch: Mapping[str, Any]) -> tuple[int, int]:
-        """Forward and backward FLOPs of the draft under a regime."""
+        """(Forward, backward) FLOPs of the draft under a regime, for a batch as from :meth:`batch`."""
         estimator = self.estimator(config, regime)
         moments = estimator.moments(**batch)
         return estimator.forward(moments), estimator.backward(moments)
@@ -223,7 +227,7 @@ FULL = Regime("full", train=("*",))
 
 
 def measured(real: Any, arguments: Mapping[str, Any]) -> tuple[int, int]:
-    """Forward and backward FLOPs of a real module in full training."""
+    """(Forward, backward) FLOPs of a real module in full training, by PyTorch's counter."""
     needed("torch").manual_seed(0)
     return gate.measured(real, arguments, summed, {name for name, tensor in real.named_parameters() if tensor.requires_grad})
 

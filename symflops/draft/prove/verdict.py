@@ -29,8 +29,8 @@ def prove(
     A draft that does not parse gets one failed proof.
 
     Args:
-        found: The draft.
-        document: The draft as data.
+        found: The draft, with its text.
+        document: The same spec as data.
         studies: The configs that it was drafted from.
         published: Further configs to prove it at.
         until: When time is up, on the monotonic clock; each study has at least a share of ``timeout``.
@@ -81,7 +81,9 @@ def judge(
 
 
 def surveyed(found: Draft, prover: Prover, document: Document, studies: Sequence[Study], until: float) -> list[FieldSurvey]:
-    """Change every field of each study, alone and together; adds census and failed proofs to ``found``.
+    """Change every field of each study, alone and together; returns one survey per study.
+
+    Adds the census and failed proofs to ``found``.
 
     ``until`` is when time is up, on the monotonic clock.
     """

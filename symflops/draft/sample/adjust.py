@@ -35,7 +35,7 @@ def levelled(subject: Subject, published: Sequence[Subject]) -> Subject:
 
 
 def is_list(config: Mapping[str, Any], name: str) -> bool:
-    """Whether a field is a nonempty list without floats, and so may be a per-level list."""
+    """Whether field ``name`` is a nonempty list without floats, and so may be a per-level list."""
     value = config.get(name)
     return isinstance(value, (list, tuple)) and bool(value) and not any(isinstance(item, float) for item in value)
 

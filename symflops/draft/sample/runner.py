@@ -32,11 +32,11 @@ class Runner:
         subject: The class, its config and its inputs.
         deadline: When to stop, on the monotonic clock.
         tell: Receives progress messages.
-        seconds: Least time limit of a run.
+        seconds: Least time limit of a run, in seconds.
         runs: The number of runs so far.
         longest: Duration of the first run, in seconds.
-        lists: For each state that was run, by :func:`key_of`: path of a module list -> its length.
-        samples: The samples so far, by :func:`key_of`; None if the module rejected the state.
+        lists: :func:`key_of` a state that was run -> path of a module list -> its length.
+        samples: :func:`key_of` a state -> its sample, None if the module rejected the state.
     """
 
     subject: Subject
@@ -62,7 +62,7 @@ class Runner:
         return self.subject.having(*applied(self.subject.config, self.subject.inputs, state))
 
     def taped(self, state: Mapping[Slot, int]) -> tuple[Tape, Mapping[str, Any]] | None:
-        """Tape and complete config in a state (slot -> value); None if the module rejects it or is too slow."""
+        """(Tape, complete config) in a state (slot -> value); None if the module rejects it or is too slow."""
         self.runs += 1
         if self.runs % RUNS_PER_COLLECTION == 0:
             gc.collect()
@@ -79,7 +79,10 @@ class Runner:
         return found
 
     def signature(self, state: State) -> Any:
-        """Parameter shapes and contraction sizes in a state, to compare states; None if the module rejects it."""
+        """(Parameters with shapes, contractions with sizes) in a state; None if the module rejects it.
+
+        Two states with equal signatures run the same work.
+        """
         found = self.taped(state)
         if found is None:
             return None
@@ -90,8 +93,8 @@ class Runner:
     def sample(self, state: State | None, variable: int = -1) -> Sample | None:
         """Run the module in a state, and return the sample: state, folded plan and complete config.
 
-        A state (slot -> value) is run once. ``variable`` is the number of the only variable that differs from the base, -1 if
-        several do. None if the state is None or the module rejects it.
+        A state (slot -> value) is run once. ``variable`` is the position, among all variables, of the only one that differs
+        from the base; -1 if several do. None if the state is None or the module rejects it.
         """
         if state is None:
             return None

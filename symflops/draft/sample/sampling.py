@@ -80,7 +80,7 @@ class Sampler:
                 return
 
     def keeps(self, variable: Variable) -> bool:
-        """Whether the structure stays if the variable is doubled, or increased by one."""
+        """Whether the structure stays if the lead is doubled or, if the module rejects that, increased by one."""
         now = variable.lead.within(self.base.state)
         found = (self.runner.moved(self.base, variable, value) for value in (now * 2, now + 1))
         first = next((one for one in found if one is not None), None)
@@ -116,7 +116,10 @@ class Sampler:
         return [replace(found, variable=number)] if found is not None and self.fits(found) else []
 
     def joint(self, free: list[Variable], random: Random) -> tuple[list[Sample], int]:
-        """Samples in which many variables differ from the base, and how many others had another structure."""
+        """(Samples in which many of the ``free`` variables differ from the base, number of others refused).
+
+        A sample is refused if its structure is not that of the base.
+        """
         samples: list[Sample] = []
         tries = refused = 0
         while free and len(samples) < SAMPLES and tries < DRAWS and not self.runner.late():
@@ -132,7 +135,10 @@ class Sampler:
 
 
 def values_alone(variable: Variable, now: int, step: int) -> Iterator[int]:
-    """Values of a variable's lead to try in place of ``now``, first ``step``, known to be accepted."""
+    """Values of a variable's lead to try instead of its present value ``now``.
+
+    The first is ``step``, which the module is known to accept.
+    """
     lower = [now - 1] if variable.lead.kind == "dimension" else []
     values = [step, *lower, now + 1, now + 2, now + 3, now * 2, now - 1, now * 3]
     yield from dict.fromkeys(value for value in values if value > 0 and value != now)

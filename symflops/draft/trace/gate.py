@@ -21,7 +21,14 @@ SHARES = (0.02, 0.1, 0.4, 0.8)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """FLOPs of one pass (``name``) with the parameters ``trained``, by PyTorch's counter and by the tape."""
+    """FLOPs of one pass, by PyTorch's counter and by the tape.
+
+    Attributes:
+        name: The pass, and which parameters are trained.
+        measured: FLOPs by PyTorch's counter.
+        taped: FLOPs by the tape.
+        trained: The names of the trained parameters.
+    """
 
     name: str
     measured: int
@@ -100,7 +107,7 @@ def needing_gradients(tape: Tape, trained: Collection[str]) -> set[int | None]:
 
 
 def check(model: Any, arguments: Mapping[str, Any], summed: Any, tape: Tape, seed: int = 0) -> list[Finding]:
-    """FLOPs by counter and tape: both passes of full training, backward with four random trained sets.
+    """Findings for both passes of full training, and for the backward pass of four random trained sets.
 
     Args:
         model: The module.
@@ -125,7 +132,10 @@ def check(model: Any, arguments: Mapping[str, Any], summed: Any, tape: Tape, see
 
 
 def measured(model: Any, arguments: Mapping[str, Any], summed: Any, trained: Collection[str]) -> tuple[int, int]:
-    """Forward and backward FLOPs by PyTorch's counter if only ``trained`` parameters require gradients."""
+    """(Forward, backward) FLOPs by PyTorch's counter if only ``trained`` parameters require gradients.
+
+    ``summed`` picks the tensors of the output that the loss sums.
+    """
     torch = needed("torch")
     before = {name: tensor.requires_grad for name, tensor in model.named_parameters()}
     try:
@@ -144,7 +154,7 @@ def measured(model: Any, arguments: Mapping[str, Any], summed: Any, trained: Col
 
 
 def culprit(tape: Tape, finding: Finding) -> Node | None:
-    """Contraction that may explain a difference of FLOPs: one with as many, else the largest; else None."""
+    """Contraction that may explain a difference: one with as many FLOPs, else the largest; None without any."""
     ahead = {node.id: 2 * node.work for node in tape.nodes if node.work}
     work = ahead if finding.name == "forward" else backward_by_node(tape, finding.trained)
     gap = abs(finding.measured - finding.taped)

@@ -41,8 +41,19 @@ class Contraction:
 class Recorder:
     """Records operator calls as nodes, and tracks the value of every tensor.
 
-    Args:
-        names: The name of each parameter, by the identity of its tensor.
+    Tensors are known by their ``id``, storages by their address; a value is the id of a node, None for a constant.
+
+    Attributes:
+        nodes: The nodes so far.
+        values: Tensor -> its value.
+        inputs: Tensor -> names of the inputs of the module that it was computed from.
+        written: Storage -> values that were written into it in place.
+        kept: Tensors that must stay alive, so that no other gets their ``id``.
+        joins: Values -> the join that combines them.
+        closure: For each node, the set of nodes that it depends on, as the bits of an integer.
+        paths: The paths of the modules that are running, innermost last.
+        names: Tensor of a parameter -> name.
+        parameter_nodes: Name of a parameter -> its node.
     """
 
     def __init__(self, names: Mapping[int, str]) -> None:
@@ -62,7 +73,7 @@ class Recorder:
     # values
 
     def node(self, kind: str, operands: tuple[Value, ...], **fields: Any) -> Node:
-        """Append a node at the path of the module that is running, and return it."""
+        """Append a node at the path of the module that is running, with further ``fields``, and return it."""
         node = Node(len(self.nodes), kind, fields.pop("path", self.paths[-1]), operands, **fields)
         self.nodes.append(node)
         reach = 1 << node.id

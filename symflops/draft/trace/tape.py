@@ -20,7 +20,7 @@ from symflops.verify.tensors import needed
 
 
 def taped(subject: Subject) -> tuple[Any, dict[str, Any], Tape]:
-    """Build and run a subject; returns the module, its arguments, and the tape."""
+    """Build and run a subject; returns (module, argument -> value, tape)."""
     model, arguments = subject.build(), subject.arguments()
     needed("torch").manual_seed(0)
     return model, arguments, record(model, arguments, summed)
@@ -83,7 +83,7 @@ def recording(recorder: Recorder) -> Any:
 
 @contextmanager
 def answering() -> Iterator[set[tuple[str, str]]]:
-    """Context that guesses tensor values on the meta device; yields the (operator, device) pairs that ask.
+    """Context that guesses tensor values on the meta device; yields the set of (operator, device) that ask.
 
     A truth value is true: modules ask for one in checks (are these positions in order, is this mask full), which usually
     hold. For the same reason no element of a tensor is zero. Autocast is ignored. A proof on real values must confirm these
@@ -107,7 +107,7 @@ def answering() -> Iterator[set[tuple[str, str]]]:
 
 
 def devices_asked(func: Any, args: tuple[Any, ...]) -> set[str]:
-    """Devices of the arguments whose values determine an operator's output shape or result, if any do."""
+    """Devices of the arguments whose values decide an operator's output shape or result; empty if none do."""
     tags = needed("torch").Tag
     if tags.dynamic_output_shape not in func.tags and tags.data_dependent_output not in func.tags:
         return set()

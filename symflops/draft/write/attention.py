@@ -22,7 +22,7 @@ class Attention:
     Attributes:
         scores: The product of queries and keys.
         mix: The product of weights and values.
-        bias: What is added to the scores.
+        bias: References to what is added to the scores.
         joins: The ids of the steps between the products, which add the biases.
     """
 
@@ -76,7 +76,7 @@ def attention_of(mix: Step, steps: Mapping[int, Step], readers: Mapping[int, lis
 
 
 def step_at(ref: Ref, kind: str, steps: Mapping[int, Step]) -> Step | None:
-    """Step that ``ref`` refers to, if it is of the given kind; else None."""
+    """Step that ``ref`` refers to, if it is of the given kind; else None. ``steps`` are all steps by id."""
     step = steps.get(ref.id) if ref.kind == "step" else None
     return step if step is not None and step.kind == kind else None
 
@@ -119,7 +119,7 @@ def write_attention(one: Attention, scope: Scope, values: Values) -> bool:
 
 
 def in_heads(read: Sequence[Val], sides: Sequence[tuple[Vector, ...]], scope: Scope, values: Values) -> list[Val]:
-    """Queries, keys and values, each reshaped to the rows, heads and head size in ``sides``."""
+    """[Queries, keys, values], each reshaped to its rows, heads and head size in ``sides``."""
     times = values.dims.times
     pairs = list(zip(read, sides, strict=True))
     found = [values.fitted(one, rows, times(heads, size), scope, False) for one, (rows, heads, size) in pairs]

@@ -14,12 +14,12 @@ from symflops.draft.write.yaml_text import quoted
 
 
 def words_of(texts: Iterable[str]) -> set[str]:
-    """Set of the names in expressions."""
+    """Names and numbers in expressions."""
     return set("".join(one if one.isalnum() or one == "_" else " " for one in " ".join(texts)).split())
 
 
 def declared(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Declarations of the streams and the inputs: stream -> axes, and input -> fields.
+    """(Stream -> axes, input -> fields of its declaration).
 
     Axes are a list of names, or a dict with the text of each length. An input that is not read is declared only if it has a
     length that no other input has.

@@ -37,21 +37,21 @@ class Dimensions:
         self.unsolved: list[Unsolved] = []
 
     def of(self, step: Step, place: int) -> Vector:
-        """Value of the number ``place`` of a step, in each sample."""
+        """Vector of the number at position ``place`` in a step's ``numbers``."""
         return self.family.numbers(step, lambda one: one.numbers[place])
 
     def slice(self, step: Step, start: int, count: int) -> list[Vector]:
-        """Values of ``count`` numbers of a step from ``start`` on: for each number, its value in each sample."""
+        """Vectors of ``count`` consecutive numbers of a step, from position ``start`` on."""
         return [self.of(step, start + place) for place in range(count)]
 
     def result(self, step: Step) -> list[Vector]:
-        """Shape of a step's result, with the values of each dimension in all samples."""
+        """Shape of a step's result: a vector for each dimension."""
         ranks = next((word for word in reversed(step.words) if isinstance(word, tuple)), (0,))
         options = 4 * step.words[1] + 1 if step.kind == "conv" and step.parameters else 0
         return self.slice(step, len(step.numbers) - options - ranks[-1], ranks[-1])
 
     def turns(self, step: Step) -> Vector:
-        """How many times a step runs, in each sample."""
+        """Vector of how many times a step runs."""
         return self.family.numbers(step, lambda one: one.times)
 
     def times(self, *vectors: Vector) -> Vector:

@@ -32,7 +32,8 @@ class Document:
         derived: Letter -> expression, for sizes that are not fields of the config.
         streams: Name -> axes.
         inputs: Name -> fields of its declaration, such as ``stream`` and ``width``.
-        entries: Pairs of a path and fields; expressions are texts.
+        entries: The graph, as pairs (path, field -> value); expressions are texts, the field ``graph`` of a repeat or group
+            has the entries within.
         outputs: Names of the output values.
         unsolved: Dimensions without a formula.
         lengths: Letter of a length -> path of the input dimension that it is.
@@ -97,7 +98,7 @@ def document(
 
 
 def sizes_of(present: set[str], family: Family, names: Names, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Letter -> fields of its declaration, each after the letters that its default reads.
+    """Letter of a size -> fields of its declaration, in an order in which defaults read earlier letters alone.
 
     ``present`` are the letters that the document uses.
     """

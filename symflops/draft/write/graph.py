@@ -51,7 +51,7 @@ class Style:
 
 
 def write_graph(values: Values, style: Style) -> tuple[list[Any], list[str]]:
-    """Entries of the draft's graph, and the names of its outputs."""
+    """(Entries of the draft's graph, names of its outputs)."""
     plan, scope = values.plan, Scope("")
     find_axes(plan.entries, values, style.grids)
     find_heads(values)

@@ -32,7 +32,7 @@ def write_join(step: Step, scope: Scope, values: Values) -> None:
 
 
 def arranged(read: Sequence[Val], elements: Vector, once: bool, dims: Dimensions) -> tuple[list[Val], bool]:
-    """Operands of a step, those with as many elements as its result first, and whether there are such.
+    """Reorder the operands of a step: those with as many elements as its result come first.
 
     Args:
         read: The operands.
@@ -41,7 +41,7 @@ def arranged(read: Sequence[Val], elements: Vector, once: bool, dims: Dimensions
         dims: Finds formulas of dimensions.
 
     Returns:
-        All operands in the new order, and False if none has as many elements.
+        (All operands in the new order, whether any has as many elements).
     """
     whole = [value for value in read if value.once == once and dims.times(value.rows, value.width) == elements]
     first = [*whole, *(value for value in read if value.once == once), *read][0]
@@ -57,7 +57,7 @@ def read_operands(step: Step, shape: Sequence[Vector], scope: Scope, values: Val
 
 
 def shape_for(read: Sequence[Val], elements: Vector, shape: Sequence[Vector], dims: Dimensions) -> tuple[Vector, Vector]:
-    """Rows and width of a value with this number of elements.
+    """(Rows, width) for a value with this number of elements.
 
     The width is the first of the operands' and the last dimension of ``shape`` for which the rows have a formula.
     """

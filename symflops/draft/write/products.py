@@ -44,7 +44,7 @@ def sides_of(step: Step, dims: Dimensions) -> tuple[Vector, Vector, Vector]:
 
 
 def rows_read(ref: Ref, total: Vector, scope: Scope, values: Values) -> tuple[Vector, bool]:
-    """Rows of the operand of a linear, per item or per batch, and whether they exist once per batch.
+    """(Rows of the operand of a linear per item, False), or (rows per batch, True).
 
     ``total`` is their number in the whole batch.
     """
@@ -118,7 +118,7 @@ def read_sides(step: Step, batch: Vector, once: bool, sizes: list[Vector], scope
 
 
 def result_of(step: Step, batch: Vector, sizes: list[Vector], values: Values) -> tuple[Vector, Vector]:
-    """Rows and width of the result of a product or convolution of two values, from its index sizes."""
+    """(Rows, width) of the result of a product or convolution of two values, from its index sizes."""
     dims = values.dims
     if step.kind == "conv":
         return dims.shaped(dims.times(batch, *sizes[len(sizes) // 2 + 1 :]), sizes[1])

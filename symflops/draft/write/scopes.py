@@ -56,7 +56,7 @@ class Scope:
         indexed: Paths of the loop's first item -> the same path with the index, if the loop runs several lists.
         entries: The entries so far.
         parameters: Parameters declared as values in this list.
-        views: Cache of reshaped values, by name and shape.
+        views: Cache of reshaped values: (name, rows, width, once) -> value.
     """
 
     prefix: str
@@ -77,5 +77,5 @@ class Scope:
             yield from self.parent.outwards
 
     def add(self, fields: Fields, key: str = "_") -> None:
-        """Append an entry."""
+        """Append an entry; ``key`` is its path, ``_`` for an operator without parameters."""
         self.entries.append((key, fields))

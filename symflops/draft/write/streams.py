@@ -21,7 +21,7 @@ class Streams:
         axes: Formulas of the axes of convolutions.
         grids: Rows per item -> identity (tag) and axes of the stream of a convolution with that many rows.
         of_inputs: Input -> its axes, if a convolution reads it.
-        once: Streams that exist once per batch, by name.
+        once: Name of a stream that exists once per batch -> its declaration.
     """
 
     def __init__(self, dims: Dimensions) -> None:

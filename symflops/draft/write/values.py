@@ -27,10 +27,10 @@ class Values:
         dims: Formulas of rows and widths.
         streams: The streams of the draft.
         paths: Paths of modules and parameters.
-        made: The values of steps and of choices, by id.
-        carried: Loop-carried values, by the id of the step that produces them.
-        inputs: The inputs that an entry reads, by the name of the argument.
-        parts: Views by name.
+        made: Id of a step or choice -> its value.
+        carried: Id of the step that computes a loop-carried value -> the value.
+        inputs: Argument of the module that an entry reads -> its value.
+        parts: Name of a reshaped value (view) -> the value.
         taken: The names of all values.
     """
 
@@ -49,7 +49,7 @@ class Values:
         return {**{value.name: value for value in self.made.values()}, **self.parts}
 
     def fresh(self, base: str) -> str:
-        """New unique name derived from the last word of a path."""
+        """New unique name derived from the last word of the path ``base``."""
         found = numbered(shortened(base), self.taken)
         self.taken.add(found)
         return found
@@ -141,7 +141,7 @@ class Values:
         return self.parts[name]
 
     def widened(self, value: Val, width: Vector, scope: Scope) -> Val:
-        """Append a ``map`` that changes a value's width."""
+        """Append a ``map`` that changes a value's width, and return its result."""
         name = self.fresh(value.name)
         scope.add({"op": "map", "from": value.name, "width": self.dims.text(width, name), "to": name})
         return replace(value, name=name, width=width)
@@ -153,17 +153,23 @@ class Values:
         return Val(name, rows, width, once, self.streams.tag(rows, once))
 
     def derived(self, value: Val, fields: Fields, scope: Scope, shape: Val | None = None) -> Val:
-        """Append a pathless entry that derives a value, with the shape of ``shape`` or else unchanged."""
+        """Append an entry without a path that derives a value from ``value``, and return its result.
+
+        The result has the rows, width and stream of ``shape``, by default those of ``value``.
+        """
         name = self.fresh(value.name)
         scope.add({**fields, "to": name})
         return replace(shape or value, name=name)
 
     def copied(self, value: Val, scope: Scope) -> Val:
-        """Append a copy of a value under a new name."""
+        """Append a copy of a value under a new name, and return the copy."""
         return self.derived(value, {"op": "add", "from": value.name}, scope)
 
     def selected(self, value: Val, stream: Any, tag: Any, scope: Scope) -> Val:
-        """Append a ``select`` that moves a value to another stream."""
+        """Append a ``select`` that moves a value to another stream, and return its result.
+
+        ``stream`` is the field of the entry (a name, or axes), ``tag`` the identity of the stream.
+        """
         shape = replace(value, tag=tag)
         return self.derived(value, {"op": "select", "from": value.name, "stream": stream}, scope, shape)
 
