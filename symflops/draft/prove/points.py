@@ -1,25 +1,38 @@
-"""Proves a draft at chosen configs: the given one, published ones, and the class's own defaults."""
+"""Proves a draft at chosen configs, at hold-outs, and on random tensor values.
+
+Chosen are the given config, published ones, and the class's own defaults. Hold-outs are random configurations that were not
+used in the fit. Tensor values matter if shapes in the module depend on them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from random import Random
 from typing import Any
 
 from symflops.draft.fit.symbols import value_at
 from symflops.draft.limits import MOST_SECONDS, TooLongError, attempt, within
-from symflops.draft.prove.prove import DEFAULTS, FULL, GIVEN, PUBLISHED, Parameters, Proof, Prover, first_line, measured
+from symflops.draft.prove.prove import DEFAULTS, FULL, GIVEN, PUBLISHED, VALUES, Parameters, Proof, Prover, first_line, measured
 from symflops.draft.sample.family import starred
-from symflops.draft.study import Study
+from symflops.draft.study import HOLD_OUTS, Study
 from symflops.draft.trace.subject import Subject, class_of, completed, full_config
+from symflops.draft.trace.tape import taped
 from symflops.draft.vary.sequences import number_at, tokens_in
 from symflops.draft.vary.slots import Slot, applied, is_whole
-from symflops.draft.vary.variables import State, Variable
+from symflops.draft.vary.variables import State, Variable, well_formed
 from symflops.draft.write.draft_document import Document
 from symflops.support.findings import SymflopsError
+from symflops.verify.tensors import needed
 
 AFFORDABLE = 60.0  # seconds for a run at the class's own defaults
+ATTEMPTS = 480
+SHARES = (0.8, 0.5, 0.3)  # shares of the variables that change, in turn; later FEW, if the module refuses most states
+FEW = 0.15
+DRAWS = 3
+FEWEST_WORDS = 2
+BUILDING, RUNNING = 20.0, 40.0  # seconds
 
 
 def batch_of(
@@ -156,3 +169,106 @@ def dimension(inputs: Mapping[str, Any], key: Sequence[Any], default: int) -> in
     known = number_at(inputs, tuple(key))
     found = value_at(inputs, key) if known is None else known
     return default if found is None else int(found)
+
+
+def drawn_proofs(prover: Prover, document: Document, study: Study) -> list[Proof]:
+    """Proofs of a draft at up to ``HOLD_OUTS`` configurations that the fit never saw.
+
+    If none of the first three is exact, there are no more.
+    """
+    proofs: list[Proof] = []
+    for state in hold_outs(study, Random(12345)):
+        label = ", ".join(f"{slot.label}={value}" for slot, value in state.items() if value != slot.value)
+        label = f"{study.name}: {label}" if study.name else label
+        lengths, items = batch_of(document, study, state)
+        proof = within_time(prover, label, study.runner.at(state), lengths, items)
+        if not proof.refused:
+            proofs.append(replace(proof, of=study.name))
+            study.runner.tell(f"proving {len(proofs)}/{HOLD_OUTS}")
+            if len(proofs) >= HOLD_OUTS or (len(proofs) > 2 and not any(proof.exact for proof in proofs)):
+                break
+    return proofs
+
+
+def hold_outs(study: Study, random: Random) -> Iterator[State]:
+    """Random states (slot -> value) that the module accepts and that no sample of the fit has.
+
+    They end when time is up or after many attempts.
+    """
+    base, *_ = seen = [sample.state for sample in study.family.samples]
+    for attempted in range(ATTEMPTS if study.free else 0):
+        if study.runner.late():
+            return
+        share = SHARES[attempted % 3] if attempted < ATTEMPTS // 4 else FEW
+        state = well_formed(study.free, random, share, base, study.runner.most)
+        if state is not None and state not in seen and study.runner.taped(state) is not None:
+            seen.append(state)
+            yield state
+
+
+def asked_of(subject: Subject) -> list[str]:
+    """Names of the operators of a module whose output shape or result depends on tensor values."""
+    tape = attempt(lambda: taped(subject)[2])
+    return sorted(name for name, device in (tape.by_value if tape else ()) if device == subject.device)
+
+
+def value_proofs(prover: Prover, document: Document, study: Study) -> Iterator[Proof]:
+    """Proofs of full training on random values on the CPU; none if no operator depends on values."""
+    asked = asked_of(study.subject)
+    if not asked:
+        return
+    subject = replace(study.subject, device="cpu")
+    label = f"drawn values ({', '.join(asked)} depend on them)"
+    lengths, items = batch_of(document, study, {})
+    ran = False
+    for seed in range(DRAWS):
+        arguments = drawn(subject, seed)
+        if arguments is None or not accepted(subject, arguments):
+            continue
+        ran = True
+        proof = within_time(prover, label, subject, lengths, items, arguments)
+        yield replace(proof, kind=VALUES, of=study.name)
+        if not proof.exact:
+            return
+    if not ran:
+        yield Proof(label, 1, ["the module does not run on them: what it does with values is guessed"], VALUES, study.name)
+
+
+def drawn(subject: Subject, seed: int) -> dict[str, Any] | None:
+    """Call arguments with random values; None if the module cannot be built."""
+    torch = needed("torch")
+    real = attempt(subject.build, BUILDING)
+    if real is None:
+        return None
+    tables = [module.num_embeddings for module in real.modules() if isinstance(module, torch.nn.Embedding)]
+    words = max(FEWEST_WORDS, min(tables, default=FEWEST_WORDS)) if seed else FEWEST_WORDS
+    generator = torch.Generator().manual_seed(seed)
+    made = subject.arguments()
+    return {name: filled(value, made[name], words, generator) for name, value in subject.inputs.items()}
+
+
+def filled(description: Any, made: Any, words: int, generator: Any) -> Any:
+    """Argument with random values where its description has only a shape; masks of ones are unchanged."""
+    torch = needed("torch")
+    if isinstance(description, Mapping) and "shape" in description:
+        if "(" in str(description.get("dtype", "")):
+            return made
+        if made.is_floating_point() or made.is_complex():
+            return torch.randn(made.shape, generator=generator, dtype=made.dtype)
+        return torch.randint(0, 2 if made.dtype is torch.bool else words, made.shape, generator=generator).to(made.dtype)
+    if isinstance(description, Mapping) and "value" not in description:
+        return {name: filled(item, made[name], words, generator) for name, item in description.items()}
+    if isinstance(description, (list, tuple)):
+        return [filled(item, one, words, generator) for item, one in zip(description, made, strict=True)]
+    return made
+
+
+def accepted(subject: Subject, arguments: Mapping[str, Any]) -> bool:
+    """Whether the module runs on ``arguments``."""
+
+    def run() -> bool:
+        with needed("torch").no_grad():
+            subject.build()(**arguments)
+        return True
+
+    return attempt(run, RUNNING) or False
