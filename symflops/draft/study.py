@@ -13,9 +13,8 @@ from symflops.draft.fit.class_defaults import class_defaults
 from symflops.draft.fit.symbols import Names, fitter_of, names_of
 from symflops.draft.polish.block_patterns import patterns_in
 from symflops.draft.prove.prove import DRAWN, Proof, library, model_of
-from symflops.draft.sample.adjust import lengthened
 from symflops.draft.sample.family import Family
-from symflops.draft.sample.runner import Runner, explored
+from symflops.draft.sample.runner import Runner, explored, lengthened
 from symflops.draft.sample.sampling import family_of
 from symflops.draft.trace import gate
 from symflops.draft.trace.subject import Subject, class_of
