@@ -9,11 +9,9 @@ from typing import Any
 
 from symflops.draft.fit.formula import Vector
 from symflops.draft.trace.steps import Step, steps_in
-from symflops.draft.write.dimensions import Dimensions, constant
+from symflops.draft.write.dimensions import Dimensions, constant, grid_tag
 from symflops.draft.write.products import write_product
-from symflops.draft.write.scopes import Fields, Scope, Val
-from symflops.draft.write.streams import grid_tag
-from symflops.draft.write.values import Values
+from symflops.draft.write.values import Fields, Scope, Val, Values
 
 
 @dataclass(frozen=True, slots=True)
