@@ -25,10 +25,107 @@ from symflops.draft.write.products import write_embedding, write_join, write_lin
 from symflops.draft.write.values import Fields, Scope, Val, Values
 
 INDICES = "ijk"
-WriteEntries = Callable[[Sequence[Any], Scope, Sequence[Ref]], None]  # entries, their scope, references read later
+WRITERS: Mapping[str, Callable[[Step, Scope, Values], None]] = {
+    "linear": write_linear,
+    "conv": write_conv,
+    "matmul": write_product,
+    "solve": write_solve,
+    "embedding": write_embedding,
+    "norm": write_norm,
+    "join": write_join,
+}
 
 
-def write_loop(loop: Loop, scope: Scope, later: Sequence[Ref], values: Values, write_entries: WriteEntries) -> None:
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a graph is written.
+
+    Attributes:
+        attention: Whether attention and experts are operators of their own, not products.
+        grids: Whether rows have the axes of the convolution that produced them, not one length.
+        patterns: Library blocks that may replace runs of entries.
+        blocks: The names of all blocks of the library.
+    """
+
+    attention: bool = True
+    grids: bool = True
+    patterns: Sequence[Pattern] = ()
+    blocks: Collection[str] = ()
+
+
+def write_graph(values: Values, style: Style) -> tuple[list[Any], list[str]]:
+    """(Entries of the draft's graph, names of its outputs)."""
+    plan, scope = values.plan, Scope("")
+    find_axes(plan.entries, values, style.grids)
+    find_heads(values)
+    write_entries(plan.entries, scope, plan.outputs, values, style)
+    outputs = [value.name for value in values.read_all(plan.outputs, scope)]
+    read = set(names_read(plan.entries))
+    for name in plan.parameters:
+        if name not in read:
+            values.parameter(name, scope)
+    entries, kept = scope.entries, set(outputs)
+    split_joint(entries, values.by_name, entries, outputs)
+    entries = inlined(called(polished(entries, kept), style.patterns, kept))
+    return entries, tidied(entries, outputs, {value.name for value in values.inputs.values()})
+
+
+def find_heads(values: Values) -> None:
+    """Add a letter to the fitter's ``derived`` for each head size whose formula is a quotient.
+
+    The letter then stands for the head size in all formulas, so that widths are written as its multiples.
+    """
+    dims, fitter = values.dims, values.dims.fitter
+    for step in steps_in(values.plan.entries):
+        for vector in dims.slice(step, 2, 2) if step.kind == "matmul" else ():
+            found = dims.formula(vector)
+            if found is None or dims.has_length(vector) or not found.divides:
+                continue
+            letter = fresh("d", {*dims.names.taken, *fitter.derived})
+            fitter.derived[letter] = found.text
+            fitter.known[vector] = symbol(letter)
+            fitter.quotients = {letter: vector, **{n: v for n, v in fitter.quotients.items() if v != vector}}
+
+
+def write_entries(entries: Sequence[Any], scope: Scope, later: Sequence[Ref], values: Values, style: Style) -> None:
+    """Write steps, loops and branches in order; ``later`` are the references that are read after them."""
+    readers = readers_of(entries, later)
+    fused: dict[int, Attention | Experts] = {}  # id of the last step -> attention or experts
+    if style.attention:
+        fused = {**attentions_in(entries, readers), **experts_in(entries, readers, values.plan.parameters)}
+    waiting: dict[int, list[Step]] = {}
+    ends = {number: end for end, one in fused.items() for number in one.inner}
+    for place, entry in enumerate(entries):
+        after = [*refs_of(entries[place + 1 :]), *later] if isinstance(entry, (Loop, Branch)) else []
+        match entry:
+            case Loop():
+                write_loop(entry, scope, after, values, style)
+            case Branch():
+                assert scope.loop is not None
+                write_branch(entry, scope.loop, scope, after, values, style)
+            case Step() if entry.id in ends:
+                waiting.setdefault(ends[entry.id], []).append(entry)
+            case Step() if not write_fused(fused.get(entry.id), readers, scope, values, style):
+                for step in (*waiting.get(entry.id, ()), entry):
+                    WRITERS[step.kind](step, scope, values)
+
+
+def write_fused(
+    one: Attention | Experts | None, readers: Mapping[int, Sequence[int]], scope: Scope, values: Values, style: Style
+) -> bool:
+    """Write an attention or experts as one operator; returns False if they do not fit, or there are none.
+
+    ``readers`` maps the id of each value to those of the steps that read it.
+    """
+    match one:
+        case Attention():
+            return write_attention(one, scope, values)
+        case Experts():
+            return write_experts(one, readers.get(one.router.id) == [one.join.id], style.blocks, scope, values)
+    return False
+
+
+def write_loop(loop: Loop, scope: Scope, later: Sequence[Ref], values: Values, style: Style) -> None:
     """Write a loop; a loop-carried value has one name before, in and after it.
 
     ``later`` are the references that are read after the loop.
@@ -40,7 +137,7 @@ def write_loop(loop: Loop, scope: Scope, later: Sequence[Ref], values: Values, w
     count = dims.text(dims.family.numbers(loop, lambda one: one.count), f"items of {loop.prefix}")
     start = dims.text(dims.family.numbers(loop, lambda one: one.start), f"first of {loop.prefix}")
     body = body_of(loop, count, scope, values)
-    write_entries(loop.body, body, [Ref("step", last) for last in carried])
+    write_entries(loop.body, body, [Ref("step", last) for last in carried], values, style)
     for last, value in carried.items():
         hand_on(last, value, body, values)
     keep_last(loop, body, later, scope, values)
@@ -135,9 +232,7 @@ def keep_last(loop: Loop, body: Scope, later: Sequence[Ref], scope: Scope, value
             values.made[ref.id] = kept
 
 
-def write_branch(
-    branch: Branch, loop: Loop, scope: Scope, later: Sequence[Ref], values: Values, write_entries: WriteEntries
-) -> None:
+def write_branch(branch: Branch, loop: Loop, scope: Scope, later: Sequence[Ref], values: Values, style: Style) -> None:
     """Write a branch as one conditional group per case, except for cases without steps and results.
 
     ``later`` are the references that are read after the branch.
@@ -149,7 +244,7 @@ def write_branch(
         if not entries and not waiting:
             continue
         inner = scope_of_item(loop, branch.items[case], scope)
-        write_entries(entries, inner, [*(choice.sources[case] for choice in waiting), *later])
+        write_entries(entries, inner, [*(choice.sources[case] for choice in waiting), *later], values, style)
         for choice in waiting:
             (made,) = values.read_all([choice.sources[case]], inner)
             if choice.id not in values.made:
@@ -203,111 +298,3 @@ def case_condition(branch: Branch, case: int, loop: Loop, scope: Scope, values: 
         return f"{scope.index} not in {others}"
     dims.unsolved.append(Unsolved(f"the items of {loop.prefix} that are like {branch.items[case]}", tuple(items)))
     return f"{scope.index} in {items}"
-
-
-WRITERS: Mapping[str, Callable[[Step, Scope, Values], None]] = {
-    "linear": write_linear,
-    "conv": write_conv,
-    "matmul": write_product,
-    "solve": write_solve,
-    "embedding": write_embedding,
-    "norm": write_norm,
-    "join": write_join,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Style:
-    """How a graph is written.
-
-    Attributes:
-        attention: Whether attention and experts are operators of their own, not products.
-        grids: Whether rows have the axes of the convolution that produced them, not one length.
-        patterns: Library blocks that may replace runs of entries.
-        blocks: The names of all blocks of the library.
-    """
-
-    attention: bool = True
-    grids: bool = True
-    patterns: Sequence[Pattern] = ()
-    blocks: Collection[str] = ()
-
-
-def write_graph(values: Values, style: Style) -> tuple[list[Any], list[str]]:
-    """(Entries of the draft's graph, names of its outputs)."""
-    plan, scope = values.plan, Scope("")
-    find_axes(plan.entries, values, style.grids)
-    find_heads(values)
-    GraphWriter(values, style).write(plan.entries, scope, plan.outputs)
-    outputs = [value.name for value in values.read_all(plan.outputs, scope)]
-    read = set(names_read(plan.entries))
-    for name in plan.parameters:
-        if name not in read:
-            values.parameter(name, scope)
-    entries, kept = scope.entries, set(outputs)
-    split_joint(entries, values.by_name, entries, outputs)
-    entries = inlined(called(polished(entries, kept), style.patterns, kept))
-    return entries, tidied(entries, outputs, {value.name for value in values.inputs.values()})
-
-
-def find_heads(values: Values) -> None:
-    """Add a letter to the fitter's ``derived`` for each head size whose formula is a quotient.
-
-    The letter then stands for the head size in all formulas, so that widths are written as its multiples.
-    """
-    dims, fitter = values.dims, values.dims.fitter
-    for step in steps_in(values.plan.entries):
-        for vector in dims.slice(step, 2, 2) if step.kind == "matmul" else ():
-            found = dims.formula(vector)
-            if found is None or dims.has_length(vector) or not found.divides:
-                continue
-            letter = fresh("d", {*dims.names.taken, *fitter.derived})
-            fitter.derived[letter] = found.text
-            fitter.known[vector] = symbol(letter)
-            fitter.quotients = {letter: vector, **{n: v for n, v in fitter.quotients.items() if v != vector}}
-
-
-class GraphWriter:
-    """Writes the steps, loops and branches of a plan, each by the function for its kind."""
-
-    def __init__(self, values: Values, style: Style) -> None:
-        self.values, self.style = values, style
-
-    def write(self, entries: Sequence[Any], scope: Scope, later: Sequence[Ref]) -> None:
-        """Write steps, loops and branches in order; ``later`` are the references that are read after them."""
-        readers = readers_of(entries, later)
-        fused = self.fused(entries, readers)
-        waiting: dict[int, list[Step]] = {}
-        ends = {number: end for end, one in fused.items() for number in one.inner}
-        for place, entry in enumerate(entries):
-            after = [*refs_of(entries[place + 1 :]), *later] if isinstance(entry, (Loop, Branch)) else []
-            match entry:
-                case Loop():
-                    write_loop(entry, scope, after, self.values, self.write)
-                case Branch():
-                    assert scope.loop is not None
-                    write_branch(entry, scope.loop, scope, after, self.values, self.write)
-                case Step() if entry.id in ends:
-                    waiting.setdefault(ends[entry.id], []).append(entry)
-                case Step() if not self.write_fused(fused.get(entry.id), readers, scope):
-                    for step in (*waiting.get(entry.id, ()), entry):
-                        WRITERS[step.kind](step, scope, self.values)
-
-    def fused(self, entries: Sequence[Any], readers: dict[int, list[int]]) -> dict[int, Attention | Experts]:
-        """Id of the last step -> attention or experts, for all of them among the steps in ``entries``.
-
-        Empty if the style writes them as products. ``readers`` has the ids of the steps that read each value.
-        """
-        if not self.style.attention:
-            return {}
-        return {**attentions_in(entries, readers), **experts_in(entries, readers, self.values.plan.parameters)}
-
-    def write_fused(self, one: Attention | Experts | None, readers: dict[int, list[int]], scope: Scope) -> bool:
-        """Write an attention or experts as one operator; returns False if they do not fit, or there are none."""
-        match one:
-            case Attention():
-                return write_attention(one, scope, self.values)
-            case Experts():
-                alone = readers.get(one.router.id) == [one.join.id]
-                return write_experts(one, alone, self.style.blocks, scope, self.values)
-        return False
