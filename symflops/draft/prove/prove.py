@@ -40,7 +40,7 @@ FULL = Regime("full", train=("*",))
 
 def regimes_of(real: Any, text: str, random: Random) -> list[Regime]:
     """Regimes of a proof: full training, adapters on some linears, two random choices of parameters."""
-    found = [Regime("full", train=("*",))]
+    found = [FULL]
     targets = targets_of(real, text, random)
     if targets:
         found.append(Regime("lora", train=(), adapters=(Adapter("lora", RANK, targets, NAMES),)))
@@ -245,9 +245,8 @@ class Prover:
         found = {name: [item[0] if len(item) == 1 else item] * items for name, item in each.items() if item}
         return found or {stream.name: [[]] * items for stream in program.streams[:1]}
 
-    def estimator(self, config: Mapping[str, Any], regime: Regime | None = None) -> InterpretedEstimator:
+    def estimator(self, config: Mapping[str, Any], regime: Regime = FULL) -> InterpretedEstimator:
         """Estimator of the draft at a config, by default under full training."""
-        regime = regime or FULL
         return InterpretedEstimator(self.program(regime, config), config, regime=regime.name, convention="torch")
 
     def parameters(self, real: Parameters, config: Mapping[str, Any], proof: Proof) -> None:
