@@ -15,7 +15,7 @@ from symflops.compiler import Memo
 from symflops.draft.limits import attempt
 from symflops.draft.sample.family import starred
 from symflops.draft.trace import gate
-from symflops.draft.trace.subject import Subject, full_config, summed
+from symflops.draft.trace.subject import Subject, full_config
 from symflops.draft.trace.tape import answering
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.parameters import Shape, instances_of, parameter_differences
@@ -118,11 +118,6 @@ class Proof:
         """Whether comparisons were made and none failed."""
         return self.checks > 0 and not self.differences
 
-    @property
-    def published(self) -> bool:
-        """Whether the configuration is a published one."""
-        return self.kind == PUBLISHED
-
     def compare(self, regime: str, real: tuple[int, int], source: str, drafted: tuple[int, int]) -> None:
         """Compare the real (forward, backward) FLOPs with the drafted ones; adds differences.
 
@@ -219,7 +214,7 @@ class Prover:
             drafted = self.passes(regime, config, batch)
             with training(real, regime) as trained:
                 needed("torch").manual_seed(0)
-                measured = gate.measured(real, arguments, summed, trained)
+                measured = gate.measured(real, arguments, trained)
             proof.compare(regime.name, measured, "measured", drafted)
 
     def program(self, regime: Regime, config: Mapping[str, Any]) -> Program:
@@ -286,7 +281,7 @@ class Prover:
 def measured(real: Any, arguments: Mapping[str, Any]) -> tuple[int, int]:
     """(Forward, backward) FLOPs of a real module in full training, by PyTorch's counter."""
     needed("torch").manual_seed(0)
-    return gate.measured(real, arguments, summed, {name for name, tensor in real.named_parameters() if tensor.requires_grad})
+    return gate.measured(real, arguments, {name for name, tensor in real.named_parameters() if tensor.requires_grad})
 
 
 def runs(real: Any, arguments: Mapping[str, Any]) -> bool:

@@ -58,7 +58,7 @@ def passed(subject: Subject) -> list[Finding]:
         with within(MOST_SECONDS):
             model, arguments, tape = taped(subject)
             needed("torch").manual_seed(0)
-            findings = check(model, arguments, summed, tape)
+            findings = check(model, arguments, tape)
     except SymflopsError:
         raise
     except TooLongError as error:
@@ -106,13 +106,12 @@ def needing_gradients(tape: Tape, trained: Collection[str]) -> set[int | None]:
     return need
 
 
-def check(model: Any, arguments: Mapping[str, Any], summed: Any, tape: Tape, seed: int = 0) -> list[Finding]:
+def check(model: Any, arguments: Mapping[str, Any], tape: Tape, seed: int = 0) -> list[Finding]:
     """Findings for both passes of full training, and for the backward pass of four random trained sets.
 
     Args:
         model: The module.
         arguments: The arguments of its call.
-        summed: Picks the tensors of the output that the loss sums.
         tape: The tape of the forward pass.
         seed: Seeds the random choice of trained parameters.
     """
@@ -120,22 +119,19 @@ def check(model: Any, arguments: Mapping[str, Any], summed: Any, tape: Tape, see
     random = Random(seed)
     every = frozenset(names)
     choices = {f"{share:.0%} of the parameters": frozenset(one for one in names if random.random() < share) for share in SHARES}
-    ahead, back = measured(model, arguments, summed, every)
+    ahead, back = measured(model, arguments, every)
     return [
         Finding("forward", ahead, 2 * sum(node.work for node in tape.nodes), every),
         Finding("backward, full", back, backward(tape, every), every),
         *(
-            Finding(f"backward, {name}", measured(model, arguments, summed, trained)[1], backward(tape, trained), trained)
+            Finding(f"backward, {name}", measured(model, arguments, trained)[1], backward(tape, trained), trained)
             for name, trained in choices.items()
         ),
     ]
 
 
-def measured(model: Any, arguments: Mapping[str, Any], summed: Any, trained: Collection[str]) -> tuple[int, int]:
-    """(Forward, backward) FLOPs by PyTorch's counter if only ``trained`` parameters require gradients.
-
-    ``summed`` picks the tensors of the output that the loss sums.
-    """
+def measured(model: Any, arguments: Mapping[str, Any], trained: Collection[str]) -> tuple[int, int]:
+    """(Forward, backward) FLOPs by PyTorch's counter if only ``trained`` parameters require gradients."""
     torch = needed("torch")
     before = {name: tensor.requires_grad for name, tensor in model.named_parameters()}
     try:

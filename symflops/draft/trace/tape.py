@@ -7,7 +7,7 @@ value, and one that depends on several is a *join*. Only edges that carry a grad
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import prod
@@ -267,17 +267,14 @@ def taped(subject: Subject) -> tuple[Any, dict[str, Any], Tape]:
     """Build and run a subject; returns (module, argument -> value, tape)."""
     model, arguments = subject.build(), subject.arguments()
     needed("torch").manual_seed(0)
-    return model, arguments, record(model, arguments, summed)
+    return model, arguments, record(model, arguments)
 
 
-def record(model: Any, arguments: Mapping[str, Any], summed: Callable[[Any], list[Any]]) -> Tape:
-    """Run a module on its arguments and return the tape.
+def record(model: Any, arguments: Mapping[str, Any]) -> Tape:
+    """Run a module on its arguments (name -> value) and return the tape.
 
-    Args:
-        model: The module.
-        arguments: The arguments of the call, by name. Floating-point ones require a gradient during the run; otherwise
-            values that depend on them alone would look like constants.
-        summed: Picks the tensors of the output that the loss sums.
+    Floating-point arguments require a gradient during the run; otherwise values that depend on them alone would look like
+    constants.
     """
     every = dict(model.named_parameters(remove_duplicate=False))
     names = {id(tensor): name for name, tensor in reversed(every.items())}
