@@ -18,8 +18,8 @@ from symflops.draft.fit.config_conditions import guards_between
 from symflops.draft.limits import TooLongError, limit_memory
 from symflops.draft.polish.merge import Branch, leaves, merged
 from symflops.draft.prove.verdict import prove
-from symflops.draft.sample.runner import levelled
-from symflops.draft.study import Draft, Study, studied
+from symflops.draft.sample.runner import with_published_levels
+from symflops.draft.study import Draft, Study, study_config
 from symflops.draft.trace.subject import Subject, full_config
 from symflops.draft.write.draft_document import Document
 from symflops.support.errors import SymflopsError
@@ -54,12 +54,14 @@ def draft(
         GateError: Its tape differs from PyTorch's counter.
     """
     started, processor = time.monotonic(), time.process_time()
-    subject = levelled(subject, published)
+    subject = with_published_levels(subject, published)
     subjects = {"": subject, **variants}
     check_variants(subjects)
     found = Draft(subject, tuple(subjects))
     studies: list[Study] = []
-    document = written(found, studies, (studied(name, one, timeout, tell, found, keep) for name, one in subjects.items()))
+    document = merged_document(
+        found, studies, (study_config(name, one, timeout, tell, found, keep) for name, one in subjects.items())
+    )
     if document is not None:
         found.text, found.unsolved = document.text, [(one.place, one.values) for one in document.unsolved]
         keep(found)
@@ -70,7 +72,7 @@ def draft(
     return found
 
 
-def written(found: Draft, studies: list[Study], coming: Iterable[Study]) -> Document | None:
+def merged_document(found: Draft, studies: list[Study], coming: Iterable[Study]) -> Document | None:
     """Merge the documents of all variants into one; None after an internal error, described in ``found.given_up``.
 
     Each of the ``coming`` studies, made on demand, is appended to ``studies``.

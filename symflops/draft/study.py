@@ -14,7 +14,7 @@ from symflops.draft.fit.symbols import Names, fitter_of, names_of
 from symflops.draft.polish.block_patterns import patterns_in
 from symflops.draft.prove.prove import DRAWN, Proof, library, model_of
 from symflops.draft.sample.family import Family
-from symflops.draft.sample.runner import Runner, explored, lengthened
+from symflops.draft.sample.runner import Runner, explored, with_longer_inputs
 from symflops.draft.sample.sampling import family_of
 from symflops.draft.trace import gate
 from symflops.draft.trace.subject import Subject, class_of
@@ -147,7 +147,7 @@ class Draft:
         yield from self.reasons
 
 
-def studied(
+def study_config(
     name: str, subject: Subject, timeout: float, tell: Callable[[str], None], found: Draft, keep: Callable[[Draft], None]
 ) -> Study:
     """Study the config of variant ``name`` within ``timeout`` seconds; progress messages go to ``tell``.
@@ -160,9 +160,9 @@ def studied(
         tell(f"{name}: {text}" if name else text)
 
     show("taping")
-    found.gate += gate.passed(subject)
+    found.gate += gate.findings_of(subject)
     keep(found)
-    subject = lengthened(subject)
+    subject = with_longer_inputs(subject)
     runner = Runner(subject, started + EXPLORING * timeout, show, timeout / RUNS)
     moves = explored(runner)
     if runner.late():
@@ -170,7 +170,11 @@ def studied(
     found.moved[name] = labels_of(moves.variables), [slot.label for slot in moves.stuck]
     keep(found)
     runner.deadline = max(runner.deadline, time.monotonic() + SAMPLING * timeout)
-    family = sampled(runner, moves, found)
+    family = family_of(runner, moves, Random(0))
+    if family.unfinished:
+        found.given_up = "time was up while samples were drawn"
+    found.samples += len(family.samples)
+    found.runs += runner.runs
     batch = next((one for one in moves.variables if one.lead.first and len(one.lead.key) < 5), None)
     names = names_of(family, moves.variables, batch)
     names.filled |= class_defaults(runner, family.samples, names, signature(subject))
@@ -178,16 +182,6 @@ def studied(
     study = Study(name, subject, runner, moves, family, names, batch, document_of(subject, family, names))
     found.moved[name] = labels_of(study.free), study.stuck
     return study
-
-
-def sampled(runner: Runner, moves: Moves, found: Draft) -> Family:
-    """Draw and return the samples of a config, and add their number and that of the runs to ``found``."""
-    family = family_of(runner, moves, Random(0))
-    if family.unfinished:
-        found.given_up = "time was up while samples were drawn"
-    found.samples += len(family.samples)
-    found.runs += runner.runs
-    return family
 
 
 def document_of(subject: Subject, family: Family, names: Names) -> Document:

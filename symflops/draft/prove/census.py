@@ -44,11 +44,11 @@ def entry_of(surveys: Sequence[FieldSurvey], spec: Spec) -> Entry:
     read = {key for size in spec.sizes for key in size.keys}
     for path in dict.fromkeys(item.path for survey in surveys for item in survey.fields):
         values = [json.loads(json.dumps(value, default=str)) for survey in surveys for value in values_at(survey.config, path)]
-        place(found, path, [row for survey in surveys for row in survey.rows], values, path in read, surveys[0].kind)
+        add_field(found, path, [row for survey in surveys for row in survey.rows], values, path in read, surveys[0].kind)
     return found
 
 
-def place(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], read: bool, kind: Any) -> None:
+def add_field(found: Entry, path: str, every: Sequence[Row], values: Sequence[Any], read: bool, kind: Any) -> None:
     """Add one field to a census, in place.
 
     Args:
@@ -108,7 +108,7 @@ def relation(path: str, every: Sequence[Row], kind: Any) -> Entry:
     return {}
 
 
-def keep(entry: Entry, path: str, values: Sequence[Any]) -> None:
+def restrict(entry: Entry, path: str, values: Sequence[Any]) -> None:
     """Change a census in place so that the draft holds for these ``values`` of field ``path`` alone."""
     for name in ("described", "free"):
         entry[name] = [other for other in entry[name] if other != path]
@@ -156,8 +156,8 @@ def holds_for(entry: Mapping[str, Any]) -> Iterator[str]:
 def document_of(entry: Mapping[str, Any], spec: Spec, reference: str, kind: Any) -> str:
     """Text of the census file of a draft: JSON with the census ``entry`` of the class ``kind``."""
     absent = attempt(lambda: values_of_absent_fields(kind, entry["guarded"], entry["words"])) or {}
-    told = {**entry, **({"left_out": absent} if absent else {}), "made_from": made_from(kind, reference)}
-    return text_of({"schema": SCHEMA, "spec": spec_digest(spec), "classes": {reference: told}})
+    fields = {**entry, **({"left_out": absent} if absent else {}), "made_from": made_from(kind, reference)}
+    return text_of({"schema": SCHEMA, "spec": spec_digest(spec), "classes": {reference: fields}})
 
 
 def described_numbers(rows: Sequence[Row]) -> dict[str, tuple[list[Row], list[Row]]]:
@@ -207,7 +207,7 @@ def joint_proofs(survey: FieldSurvey, entry: Entry, random: Random) -> list[Proo
         switches = [path for path in few if not (kind_of(few[path]) == "number" and path in entry["described"])]
         if len(few) > 1 and switches:
             for path in switches[-1:]:
-                keep(entry, path, [plain_lists(value_at(survey.config, path))])
+                restrict(entry, path, [plain_lists(value_at(survey.config, path))])
                 values.pop(path)
             continue
         label = ", ".join(f"{path}={value!r}" for path, value in few.items())

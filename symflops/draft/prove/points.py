@@ -206,7 +206,7 @@ def hold_outs(study: Study, random: Random) -> Iterator[State]:
             yield state
 
 
-def asked_of(subject: Subject) -> list[str]:
+def operators_by_value(subject: Subject) -> list[str]:
     """Names of the operators of a module whose output shape or result depends on tensor values."""
     tape = attempt(lambda: taped(subject)[2])
     return sorted(name for name, device in (tape.by_value if tape else ()) if device == subject.device)
@@ -214,7 +214,7 @@ def asked_of(subject: Subject) -> list[str]:
 
 def value_proofs(prover: Prover, document: Document, study: Study) -> Iterator[Proof]:
     """Proofs of full training on random values on the CPU; none if no operator depends on values."""
-    asked = asked_of(study.subject)
+    asked = operators_by_value(study.subject)
     if not asked:
         return
     subject = replace(study.subject, device="cpu")
@@ -235,7 +235,10 @@ def value_proofs(prover: Prover, document: Document, study: Study) -> Iterator[P
 
 
 def drawn(subject: Subject, seed: int) -> dict[str, Any] | None:
-    """Call arguments with random values; None if the module cannot be built."""
+    """Argument of the call -> random value; None if the module cannot be built.
+
+    Token ids of seed 0 are below ``FEWEST_WORDS``, those of other seeds below the rows of the smallest embedding.
+    """
     torch = needed("torch")
     real = attempt(subject.build, BUILDING)
     if real is None:

@@ -16,7 +16,7 @@ from symflops.draft.limits import attempt
 from symflops.draft.sample.family import starred
 from symflops.draft.trace import gate
 from symflops.draft.trace.subject import Subject, full_config
-from symflops.draft.trace.tape import answering
+from symflops.draft.trace.tape import guessing_values
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.parameters import Shape, instances_of, parameter_differences
 from symflops.ir.program import Program
@@ -288,7 +288,7 @@ def runs(real: Any, arguments: Mapping[str, Any]) -> bool:
     """Whether the forward pass of a module runs without error."""
 
     def run() -> bool:
-        with needed("torch").no_grad(), answering():
+        with needed("torch").no_grad(), guessing_values():
             real(**arguments)
         return True
 

@@ -120,7 +120,7 @@ class Runner:
 
 
 def key_of(state: Mapping[Slot, int]) -> tuple[str, ...]:
-    """Hashable key of a state (slot -> value): texts of the slots with other values than given."""
+    """Hashable key of a state: sorted texts, one for each slot whose value is not that as given."""
     return tuple(sorted(repr((slot.side, slot.key, value)) for slot, value in state.items() if value != slot.value))
 
 
@@ -175,7 +175,7 @@ def defaults(config: Mapping[str, Any], given: Mapping[str, Any], key: tuple[str
             yield Slot("config", (*key, name), value)
 
 
-def levelled(subject: Subject, published: Sequence[Subject]) -> Subject:
+def with_published_levels(subject: Subject, published: Sequence[Subject]) -> Subject:
     """The first published subject if its per-level lists have another length, else ``subject`` itself.
 
     Per-level lists are two or more lists that share one length in the subject and another one in the published config. A
@@ -206,7 +206,7 @@ def without_tuples(value: Any) -> Any:
     return [without_tuples(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def lengthened(subject: Subject) -> Subject:
+def with_longer_inputs(subject: Subject) -> Subject:
     """Subject with inputs longer than a chunk, if its module pads shorter ones to one; else ``subject``."""
     slots = slots_of(subject.config, subject.inputs)
     lengths = [slot for slot in slots if slot.kind == "dimension" and slot.key[-1] == 1]

@@ -33,12 +33,12 @@ def family_of(runner: Runner, moves: Moves, random: Random) -> Family:
     samples, structural, unfinished = [base], [], False
     for number, variable in enumerate(moves.variables):
         runner.tell(f"sampling {variable.lead.label} ({number + 1}/{len(moves.variables)})")
-        alone = [*sampler.alone(number, variable, moves.steps)]
+        alone = [*sampler.vary_alone(number, variable, moves.steps)]
         samples += alone
         if not alone:
             structural.append(variable)
             unfinished = unfinished or runner.late()
-    joint, refused = sampler.joint([variable for variable in moves.variables if variable not in structural], random)
+    joint, refused = sampler.vary_jointly([variable for variable in moves.variables if variable not in structural], random)
     return Family([*samples, *joint], refused, structural, unfinished)
 
 
@@ -86,7 +86,7 @@ class Sampler:
         first = next((one for one in found if one is not None), None)
         return first is not None and self.fits(first)
 
-    def alone(self, number: int, variable: Variable, steps: Mapping[Slot, int]) -> Iterator[Sample]:
+    def vary_alone(self, number: int, variable: Variable, steps: Mapping[Slot, int]) -> Iterator[Sample]:
         """Samples that differ from the base in one variable, in one of them by a large factor if it is a size.
 
         Args:
@@ -115,7 +115,7 @@ class Sampler:
         found = self.runner.moved(self.base, variable, value, number)
         return [replace(found, variable=number)] if found is not None and self.fits(found) else []
 
-    def joint(self, free: list[Variable], random: Random) -> tuple[list[Sample], int]:
+    def vary_jointly(self, free: list[Variable], random: Random) -> tuple[list[Sample], int]:
         """(Samples in which many of the ``free`` variables differ from the base, number of others refused).
 
         A sample is refused if its structure is not that of the base.
@@ -151,7 +151,7 @@ def base_of(runner: Runner, moves: Moves) -> Sample:
     """
     base = with_long_lists(runner, moves)
     for variable in moves.variables:
-        if may_settle(variable, base, moves) and not runner.late():
+        if is_small_count(variable, base, moves) and not runner.late():
             base = stable_base(runner, base, variable)
     return base
 
@@ -206,7 +206,7 @@ def is_levels(variable: Variable, moves: Moves) -> bool:
     return any(slot.key[:-1] in lengths for one in moves.variables for slot in one.slots)
 
 
-def may_settle(variable: Variable, base: Sample, moves: Moves) -> bool:
+def is_small_count(variable: Variable, base: Sample, moves: Moves) -> bool:
     """Whether a variable may be a count so small that the structure is another one than for larger counts."""
     lead = variable.lead
     counts = lead.first or (lead.of_config and not variable.along)

@@ -11,7 +11,7 @@ from typing import Any
 from symflops.draft.limits import MOST_SECONDS, TooLongError, within
 from symflops.draft.trace.nodes import Node, Tape
 from symflops.draft.trace.subject import Subject, summed
-from symflops.draft.trace.tape import answering, taped
+from symflops.draft.trace.tape import guessing_values, taped
 from symflops.support.errors import SymflopsError
 from symflops.verify.counting import counter, plain_attention
 from symflops.verify.tensors import needed
@@ -47,7 +47,7 @@ class GateError(SymflopsError):
     exit_code = 1
 
 
-def passed(subject: Subject) -> list[Finding]:
+def findings_of(subject: Subject) -> list[Finding]:
     """Trace a subject and check the FLOPs of both passes; one finding per pass and set of parameters.
 
     Raises:
@@ -137,7 +137,7 @@ def measured(model: Any, arguments: Mapping[str, Any], trained: Collection[str])
     try:
         for name, tensor in model.named_parameters():
             tensor.requires_grad_(name in trained)
-        with torch.enable_grad(), plain_attention(), answering(), counter(False) as ahead:
+        with torch.enable_grad(), plain_attention(), guessing_values(), counter(False) as ahead:
             kept = [tensor for tensor in summed(model(**arguments)) if tensor.requires_grad]
         with plain_attention(), counter(False) as back:
             if kept:

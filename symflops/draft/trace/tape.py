@@ -214,7 +214,7 @@ def storage_of(tensor: Any) -> int:
 
 
 def named_tensors(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Tensors of a nested argument with dotted names, such as ``past.0.key``."""
+    """Pairs (dotted name such as ``past.0.key``, tensor) for all tensors of a nested argument ``name``."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from named_tensors(item, f"{name}.{key}" if name else str(key))
@@ -289,7 +289,7 @@ def record(model: Any, arguments: Mapping[str, Any]) -> Tape:
             plain_attention(),
             following(model, recorder.paths),
             needed("torch").enable_grad(),
-            answering() as by_value,
+            guessing_values() as by_value,
             recording(recorder),
         ):
             output = model(**arguments)
@@ -323,7 +323,7 @@ def recording(recorder: Recorder) -> Any:
 
 
 @contextmanager
-def answering() -> Iterator[set[tuple[str, str]]]:
+def guessing_values() -> Iterator[set[tuple[str, str]]]:
     """Context that guesses tensor values on the meta device; yields the set of (operator, device) that ask.
 
     A truth value is true: modules ask for one in checks (are these positions in order, is this mask full), which usually

@@ -44,7 +44,7 @@ class Convolution:
 
     @property
     def moves(self) -> list[tuple[Vector, ...]]:
-        """Arguments of :meth:`Axes.convolved` for each axis: lengths and options."""
+        """For each axis: (length before, length after, kernel, stride, padding, dilation)."""
         return list(zip(self.before, self.after, self.kernel, self.stride, self.padding, self.dilation, strict=True))
 
     @property

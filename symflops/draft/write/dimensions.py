@@ -162,7 +162,10 @@ class Streams:
         return self.per_batch(rows) if once else self.per_item(rows)
 
     def per_item(self, rows: Vector) -> dict[str, str]:
-        """Axes of a value: those of a convolution with that many rows, else a single axis ``m``."""
+        """Axis -> text of its length, for a value with ``rows`` rows per item.
+
+        They are the axes of a convolution with as many rows, else a single axis ``m``, or none for a single row.
+        """
         if rows in self.grids:
             return dict(self.grids[rows][1])
         text = self.dims.text(rows, "rows")

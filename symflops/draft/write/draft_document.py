@@ -40,7 +40,7 @@ def is_bare(text: str) -> bool:
 
 
 def lines_of(entries: Sequence[Any], indent: int) -> list[str]:
-    """YAML lines of entries and their bodies, indented."""
+    """YAML lines of entries and their bodies, indented by ``indent`` spaces."""
     pad = " " * indent
     found: list[str] = []
     for key, fields in entries:
@@ -58,7 +58,7 @@ def lines_of(entries: Sequence[Any], indent: int) -> list[str]:
 
 
 def wrapped(head: str, fields: Mapping[str, Any], indent: int) -> list[str]:
-    """YAML lines of a mapping in braces after ``head``, wrapped at the line width."""
+    """YAML lines of ``head`` and a mapping in braces, wrapped at ``WIDTH``; later lines have ``indent + 2`` spaces."""
     text = ", \0".join(f"{quoted(name)}: {quoted(value)}" for name, value in fields.items())
     lines, line = [], head + "{"
     for piece in f"{text}}}".split("\0"):
@@ -104,7 +104,7 @@ def declared(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def input_fields(name: str, stream: str, values: Values) -> dict[str, Any]:
-    """Fields of an input's declaration: stream, width if it has one, layout if it is known."""
+    """Fields of an input's declaration: ``stream``, ``width`` if it has one, ``layout`` if it is known."""
     value = values.inputs.get(name)
     width = {"width": values.dims.text(value.width, name)} if value is not None and value.width else {}
     layout = layout_of(name, values.dims.family, values.dims.names, width.get("width", ""))

@@ -238,15 +238,15 @@ def experts_of(join: Step, ref: Ref, router: Ref, steps: Mapping[int, Step], sha
 
     The result must come from two products of one module, each with one matrix per expert.
     """
-    second = stacked(ref, steps, shapes)
-    first = stacked(second.operands[0], steps, shapes) if second else None
+    second = expert_product(ref, steps, shapes)
+    first = expert_product(second.operands[0], steps, shapes) if second else None
     if not first or not second or not all(one.kind in ("step", "carried") for one in (router, first.operands[0])):
         return None
     owners = {step.parameters[0].rpartition(".")[0] for step in (first, second)}
     return Experts(first, second, router, join) if len(owners) == 1 else None
 
 
-def stacked(ref: Ref, steps: Mapping[int, Step], shapes: Any) -> Step | None:
+def expert_product(ref: Ref, steps: Mapping[int, Step], shapes: Any) -> Step | None:
     """Step that ``ref`` refers to, if it only multiplies with one matrix per expert; else None."""
     step = step_at(ref, "linear", steps)
     if step is None or step.quiet or (step.times, len(step.parameters), len(step.operands)) != (1, 1, 1):

@@ -139,7 +139,7 @@ def write_loop(loop: Loop, scope: Scope, later: Sequence[Ref], values: Values, s
     body = body_of(loop, count, scope, values)
     write_entries(loop.body, body, [Ref("step", last) for last in carried], values, style)
     for last, value in carried.items():
-        hand_on(last, value, body, values)
+        write_carried(last, value, body, values)
     keep_last(loop, body, later, scope, values)
     fields: Fields = {"repeat": count}
     if start != "0":
@@ -204,7 +204,7 @@ def in_usual_stream(value: Val, scope: Scope, values: Values) -> Val:
     return values.selected(value, values.streams.per_item(value.rows), tag, scope)
 
 
-def hand_on(last: int, value: Val, body: Scope, values: Values) -> None:
+def write_carried(last: int, value: Val, body: Scope, values: Values) -> None:
     """Append to ``body`` an entry that copies the result of step ``last`` to the loop-carried ``value``.
 
     The result is first brought to the shape and stream of that value, if necessary.

@@ -24,7 +24,7 @@ def write_linear(step: Step, scope: Scope, values: Values) -> None:
     if not bias:
         fields["bias"] = "false"
     fields |= paths.parameters(step.parameters, key, scope)
-    fields |= stored(weight, outer, inner, dims)
+    fields |= weight_shape(weight, outer, inner, dims)
     stored_rows = dims.family.shape(weight)[0] if "rows_of" in fields else outer
     if bias and dims.family.shape(bias[0]) != (stored_rows,):
         fields.pop("bias_name", None)
@@ -54,7 +54,7 @@ def rows_read(ref: Ref, total: Vector, scope: Scope, values: Values) -> tuple[Ve
     return rows, once
 
 
-def stored(weight: str, outer: Vector, inner: Vector, dims: Dimensions) -> Fields:
+def weight_shape(weight: str, outer: Vector, inner: Vector, dims: Dimensions) -> Fields:
     """Fields for the shape in which a weight is stored, empty if that is (``outer``, ``inner``).
 
     They are ``in_out`` if it is the reverse, ``rows_of`` if only the rows differ, else ``shape``.
@@ -169,10 +169,10 @@ def write_norm(step: Step, scope: Scope, values: Values) -> None:
     dims, paths = values.dims, values.paths
     value = values.source(step.operands[0], dims.slice(step, 0, step.words[1][0]), scope)
     weight = step.parameters[0]
-    value = divided(value, dims.family.shape(weight), scope, values)
+    value = in_norm_rows(value, dims.family.shape(weight), scope, values)
     path = weight.rpartition(".")[0]
     key = paths.relative(path, scope)
-    fields: Fields = {"op": step.words[0], "from": value.name, **normalised(weight, value.width, dims)}
+    fields: Fields = {"op": step.words[0], "from": value.name, **norm_shape(weight, value.width, dims)}
     biased = len(step.parameters) > 1
     if biased != (step.words[0] != "rms_norm"):
         fields["bias"] = str(biased).lower()
@@ -180,7 +180,7 @@ def write_norm(step: Step, scope: Scope, values: Values) -> None:
     values.put(step, replace(value, name=path), key, fields, scope, step.parameters)
 
 
-def divided(value: Val, shape: tuple[Vector, ...], scope: Scope, values: Values) -> Val:
+def in_norm_rows(value: Val, shape: tuple[Vector, ...], scope: Scope, values: Values) -> Val:
     """Value in rows as long as a weight of this ``shape``; itself if its width is a multiple of that.
 
     If its number of elements is no multiple of the length, it keeps its number of rows, and these are cut.
@@ -191,7 +191,7 @@ def divided(value: Val, shape: tuple[Vector, ...], scope: Scope, values: Values)
     return values.fitted(value, rows or value.rows, shape[0], scope, value.once)
 
 
-def normalised(weight: str, width: Vector, dims: Dimensions) -> Fields:
+def norm_shape(weight: str, width: Vector, dims: Dimensions) -> Fields:
     """Field for the shape of a normalisation's weight, empty if that is the operand's ``width``.
 
     It is ``dim`` for one dimension, else ``shape``.
