@@ -54,10 +54,9 @@ def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
     import transformers
 
     from symflops.cli.draft import report
-    from symflops.draft.draft import draft
+    from symflops.draft.draft import REFUSED, draft
     from symflops.draft.limits import limit_memory
     from symflops.draft.trace.subject import Subject
-    from symflops.draft.worker import REFUSED
 
     torch.set_num_threads(1)
     limit_memory(REFUSED)

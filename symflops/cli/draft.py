@@ -45,8 +45,8 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Draft a spec, print it, and report the proof; return the exit code, 1 if the draft is not exact."""
+    from symflops.draft.draft import draft_in_process
     from symflops.draft.trace.subject import Subject
-    from symflops.draft.worker import draft_in_process
 
     here = str(Path.cwd())
     if here not in sys.path:

@@ -1,20 +1,34 @@
-"""Drafts a spec: studies each config, merges the documents, and proves the result on the real module."""
+"""Drafts a spec: studies each config, merges the documents, and proves the result on the real module.
+
+In a subprocess, drafting is killed if it hangs or takes too much memory, but its findings are kept.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from multiprocessing import get_context
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from symflops.draft.fit.config_conditions import guards_between
-from symflops.draft.limits import TooLongError
+from symflops.draft.limits import TooLongError, limit_memory
 from symflops.draft.polish.merge import Branch, leaves, merged
 from symflops.draft.prove.verdict import prove
-from symflops.draft.sample.adjust import levelled
-from symflops.draft.study import Draft, Study, studied
+from symflops.draft.sample.runner import with_published_levels
+from symflops.draft.study import Draft, Study, study_config
 from symflops.draft.trace.subject import Subject, full_config
 from symflops.draft.write.draft_document import Document
-from symflops.support.findings import SymflopsError
+from symflops.support.errors import SymflopsError
+
+GRACE = 3.0  # times the time limit, before the process is killed
+START_SECONDS = 60.0
+MEMORY = 4 << 30  # bytes that end the process
+REFUSED = 3 << 30  # bytes of data that the process may allocate
+POLL_SECONDS = 0.5
 
 
 def draft(
@@ -29,10 +43,10 @@ def draft(
 
     Args:
         subject: The class, a config and arguments.
-        timeout: Seconds per config.
-        tell: Receives progress messages.
-        published: Further configs that the draft must be exact for.
-        variants: Variants of the subject, by name, to draft in the same spec.
+        timeout: Time limit for each config, in seconds.
+        tell: Receives progress messages, one line each.
+        published: The class with further configs and arguments, for which the draft must be exact.
+        variants: Name of a variant -> the class with its config and arguments, for drafting in the same spec.
         keep: Receives the unfinished draft after each stage.
 
     Raises:
@@ -40,12 +54,14 @@ def draft(
         GateError: Its tape differs from PyTorch's counter.
     """
     started, processor = time.monotonic(), time.process_time()
-    subject = levelled(subject, published)
+    subject = with_published_levels(subject, published)
     subjects = {"": subject, **variants}
     check_variants(subjects)
     found = Draft(subject, tuple(subjects))
     studies: list[Study] = []
-    document = written(found, studies, (studied(name, one, timeout, tell, found, keep) for name, one in subjects.items()))
+    document = merged_document(
+        found, studies, (study_config(name, one, timeout, tell, found, keep) for name, one in subjects.items())
+    )
     if document is not None:
         found.text, found.unsolved = document.text, [(one.place, one.values) for one in document.unsolved]
         keep(found)
@@ -56,8 +72,8 @@ def draft(
     return found
 
 
-def written(found: Draft, studies: list[Study], coming: Iterable[Study]) -> Document | None:
-    """Document of all variants, merged; None after an internal error, which ``found`` then has.
+def merged_document(found: Draft, studies: list[Study], coming: Iterable[Study]) -> Document | None:
+    """Merge the documents of all variants into one; None after an internal error, described in ``found.given_up``.
 
     Each of the ``coming`` studies, made on demand, is appended to ``studies``.
     """
@@ -73,7 +89,9 @@ def written(found: Draft, studies: list[Study], coming: Iterable[Study]) -> Docu
 
 
 def check_variants(subjects: Mapping[str, Subject]) -> None:
-    """Check, before drafting, that a condition can distinguish the configs.
+    """Check, before drafting, that a condition on config fields can distinguish the variants.
+
+    ``subjects`` maps the name of each variant to its class and config.
 
     Raises:
         SymflopsError: No condition can, or a config does not build.
@@ -89,9 +107,115 @@ def check_variants(subjects: Mapping[str, Subject]) -> None:
 
 
 def decisions(study: Study, found: Draft) -> Iterator[str]:
-    """Questions about a study that a person must decide, one line each."""
+    """Yield the questions about a study that a person must decide, as texts of one line."""
     yield "which pairs of attention are useful (masks and windows): the draft counts all that is executed"
     if study.family.refused:
         yield f"{study.family.refused} samples had another structure: a variant, or a condition in the graph"
     for variable in [] if found.given_up else study.family.structural:
         yield f"{variable.lead.label} changes the structure"
+
+
+def draft_in_process(
+    subject: Subject,
+    timeout: float,
+    tell: Callable[[str], None],
+    published: Sequence[Subject] = (),
+    variants: Mapping[str, Subject] = MappingProxyType({}),
+    most: int = MEMORY,
+) -> Draft:
+    """Draft in a subprocess, with the arguments of :func:`symflops.draft.draft.draft`.
+
+    ``most`` limits the subprocess's memory in bytes, if the system reports it.
+
+    Returns:
+        The draft. One that is given up has the findings so far, perhaps no text.
+
+    Raises:
+        SymflopsError: Drafting raised it, or there were no findings in time.
+    """
+    context = get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=work, args=(there, str(Path.cwd()), subject, timeout, tuple(published), dict(variants)))
+    process.start()
+    there.close()
+    ends = time.monotonic() + GRACE * timeout * (1 + len(variants)) + START_SECONDS
+    try:
+        last, why = listen(here, process, ends, most, tell)
+    finally:
+        process.kill()
+        process.join()
+    if last is None:
+        raise SymflopsError(f"{subject.reference} cannot be drafted: {why}, before anything was found")
+    last.given_up = why or last.given_up
+    return last
+
+
+def listen(pipe: Any, process: Any, ends: float, most: int, tell: Callable[[str], None]) -> tuple[Draft | None, str]:
+    """Receive messages of the drafting subprocess until it finishes, dies, or is out of time or memory.
+
+    Args:
+        pipe: The end of the pipe to read from.
+        process: The subprocess.
+        ends: When time is up, on the monotonic clock.
+        most: The memory limit in bytes.
+        tell: Receives progress messages.
+
+    Returns:
+        The last draft that it sent, None if it sent none; why it was given up, empty if it finished.
+
+    Raises:
+        SymflopsError: Drafting raised it in the subprocess.
+    """
+    last: Draft | None = None
+    while time.monotonic() < ends:
+        if memory_of(process.pid) > most:
+            return last, f"it took more than {most >> 30} GB of memory"
+        if not pipe.poll(POLL_SECONDS):
+            continue
+        try:
+            kind, value = pipe.recv()
+        except EOFError:
+            process.join()
+            return last, f"its process ended with code {process.exitcode}"
+        if kind == "tell":
+            tell(value)
+        elif kind == "failed":
+            error = SymflopsError(value[0])
+            error.exit_code = value[1]
+            raise error
+        elif kind == "done":
+            return value, ""
+        else:
+            last = value
+    return last, "the time was up, and it did not end by itself"
+
+
+def work(
+    pipe: Any, folder: str, subject: Subject, timeout: float, published: Sequence[Subject], variants: Mapping[str, Subject]
+) -> None:
+    """Main function of the subprocess: draft, and send pairs (kind of message, value) through ``pipe``.
+
+    What the module prints goes to standard error; ``folder`` is added to the import path.
+    """
+    os.dup2(2, 1)
+    limit_memory(REFUSED)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+    def send(kind: str) -> Callable[[Any], None]:
+        return lambda value: pipe.send((kind, value))
+
+    try:
+        send("done")(draft(subject, timeout, send("tell"), published, variants, send("known")))
+    except SymflopsError as error:
+        send("failed")((str(error), error.exit_code))
+    except (KeyboardInterrupt, BrokenPipeError):
+        return
+
+
+def memory_of(process: int | None) -> int:
+    """Resident memory of a process in bytes; 0 if the system does not report it."""
+    try:
+        return int(Path(f"/proc/{process}/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError, ValueError, AttributeError):
+        return 0

@@ -15,7 +15,10 @@ Example = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 
 
 def example_of(reference: str) -> Example | None:
-    """Small config, arguments (by shape or values) and case options of a class; None if none is known."""
+    """(Config, arguments, options) with which a class runs at a small size; None if no example is known.
+
+    The arguments are described by shape or values, as in :class:`Subject`. The options are further arguments of the class.
+    """
     package, _, name = reference.partition(":")
     dotted = f"{package}.{name}"
     for file in specs_in(roots()[0]):
@@ -31,7 +34,7 @@ def example_of(reference: str) -> Example | None:
 
 
 def from_case(model: Any, case: Any) -> Example:
-    """Config, arguments (described by shape or values) and options of a case, a test config of a spec."""
+    """(Config, arguments described by shape or values, options) of a case of a spec."""
     config = dict(case.config)
     program = model.program(["full"], ["torch"], config)
     sizes = InterpretedEstimator(program, config, regime="full", convention="torch").sizes
@@ -40,7 +43,7 @@ def from_case(model: Any, case: Any) -> Example:
 
 
 def described(value: Any) -> Any:
-    """Describe the tensors in nested arguments: by shape and dtype on the meta device, else by values."""
+    """Nested arguments with each tensor as a dict: shape and dtype on the meta device, else value and dtype."""
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         dtype = str(value.dtype).rpartition(".")[2]
         if value.device.type == "meta":
@@ -52,7 +55,10 @@ def described(value: Any) -> Any:
 
 
 def example_token(reference: str) -> Example | None:
-    """Example with token ids or pixels, by the class's ``main_input_name``; None for other classes."""
+    """(Empty config, arguments, no options) with token ids or pixels, by the class's ``main_input_name``.
+
+    None for classes that read something else.
+    """
     kind = referenced(reference)
     main = getattr(kind, "main_input_name", "")
     if getattr(kind, "config_class", None) is None:

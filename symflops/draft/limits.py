@@ -55,7 +55,7 @@ def attempt(action: Callable[[], T], seconds: float | None = None) -> T | None:
 
 
 def limit_memory(most: int) -> None:
-    """Limit this process to ``most`` bytes of data, if the system supports it.
+    """Limit the data of this process to ``most`` bytes, if the system supports it.
 
     A larger tensor, such as a mask of a long sequence on the CPU, raises in the module that allocates it. Under glibc, freed
     tensors are returned to the system at once: by default it keeps up to 32 MB of each for later ones, which need not fit

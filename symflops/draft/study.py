@@ -13,9 +13,8 @@ from symflops.draft.fit.class_defaults import class_defaults
 from symflops.draft.fit.symbols import Names, fitter_of, names_of
 from symflops.draft.polish.block_patterns import patterns_in
 from symflops.draft.prove.prove import DRAWN, Proof, library, model_of
-from symflops.draft.sample.adjust import lengthened
 from symflops.draft.sample.family import Family
-from symflops.draft.sample.runner import Runner, explored
+from symflops.draft.sample.runner import Runner, explored, with_longer_inputs
 from symflops.draft.sample.sampling import family_of
 from symflops.draft.trace import gate
 from symflops.draft.trace.subject import Subject
@@ -32,7 +31,7 @@ RUNS = 20  # runs that must fit into the time limit
 
 
 def labels_of(variables: list[Variable]) -> list[str]:
-    """For each variable, a text with the fields and dimensions that are varied together."""
+    """Text of each variable, in order: the paths of the slots that are varied together, joined by ``with``."""
     return [WITH.join(slot.label for slot in one.slots) for one in variables]
 
 
@@ -46,9 +45,9 @@ class Study:
         runner: Runs the module.
         moves: Which numbers of config and inputs (slots) can be varied.
         family: The samples: runs of the module with other numbers.
-        names: The symbols.
-        batch: The variable of the batch size, if that can be varied.
-        document: The draft.
+        names: The symbols of everything that varies between the samples.
+        batch: The variable of the batch size, None if that cannot be varied.
+        document: The spec of this config, as data.
     """
 
     name: str
@@ -77,16 +76,22 @@ class Draft:
     """A drafted spec with its findings, as plain data; filled in while drafting proceeds.
 
     Attributes:
+        subject: The class, the first config and its arguments.
         names: The drafted variants; the first config has an empty name.
-        moved: Variant -> texts of the numbers that were varied, and of those that could not be.
-        unsolved: Dimensions without a formula: place in the graph, and value in each sample.
+        text: The spec as YAML.
+        gate: FLOPs of each config by PyTorch's counter and by the tape.
+        moved: Variant -> (texts of the variables that were varied, paths of the slots that could not be).
+        unsolved: Dimensions without a formula: (place in the graph, value in each sample).
+        proofs: The comparisons with the real module.
         decide: Questions that a person must decide.
-        seconds: Wall-clock time.
+        samples: The number of samples that formulas were fitted to.
+        runs: The number of runs of the module.
+        seconds: Wall-clock time in seconds.
         processor: Processor time in seconds.
         given_up: Why drafting ended early; empty if it did not.
         reasons: Further reasons why the draft is partial.
-        fields: The census: for which values of each config field the draft holds.
-        holds_for: The fields for some values of which alone it holds, with these values, as text.
+        fields: The census, as :func:`symflops.draft.prove.census.entry_of` returns it.
+        holds_for: Lines ``field: values`` for the fields of which the draft holds at these values alone.
         census: The text of the census file.
     """
 
@@ -110,12 +115,12 @@ class Draft:
 
     @property
     def varied(self) -> list[str]:
-        """Texts of the numbers of config and inputs that were varied in at least one variant."""
+        """Texts of the variables (slots, joined by ``with``) that were varied in at least one variant."""
         return list(dict.fromkeys(label for varied, _ in self.moved.values() for label in varied))
 
     @property
     def stuck(self) -> list[str]:
-        """Texts of the numbers that were varied in no variant: the class refuses, or the structure changes."""
+        """Paths of the slots that were varied in no variant: the class refuses, or the structure changes."""
         free = {label for one in self.varied for label in one.split(WITH)}
         return list(dict.fromkeys(label for _, stuck in self.moved.values() for label in stuck if label not in free))
 
@@ -142,19 +147,22 @@ class Draft:
         yield from self.reasons
 
 
-def studied(
+def study_config(
     name: str, subject: Subject, timeout: float, tell: Callable[[str], None], found: Draft, keep: Callable[[Draft], None]
 ) -> Study:
-    """Study the config of variant ``name``; adds findings to ``found`` and passes it to ``keep``."""
+    """Study the config of variant ``name`` within ``timeout`` seconds; progress messages go to ``tell``.
+
+    Findings are added to ``found``, which is passed to ``keep`` after each stage.
+    """
     started = time.monotonic()
 
     def show(text: str) -> None:
         tell(f"{name}: {text}" if name else text)
 
     show("taping")
-    found.gate += gate.passed(subject)
+    found.gate += gate.findings_of(subject)
     keep(found)
-    subject = lengthened(subject)
+    subject = with_longer_inputs(subject)
     runner = Runner(subject, started + EXPLORING * timeout, show, timeout / RUNS)
     moves = explored(runner)
     if runner.late():
@@ -162,7 +170,11 @@ def studied(
     found.moved[name] = labels_of(moves.variables), [slot.label for slot in moves.stuck]
     keep(found)
     runner.deadline = max(runner.deadline, time.monotonic() + SAMPLING * timeout)
-    family = sampled(runner, moves, found)
+    family = family_of(runner, moves, Random(0))
+    if family.unfinished:
+        found.given_up = "time was up while samples were drawn"
+    found.samples += len(family.samples)
+    found.runs += runner.runs
     batch = next((one for one in moves.variables if one.lead.first and len(one.lead.key) < 5), None)
     names = names_of(family, moves.variables, batch)
     names.filled |= class_defaults(runner, family.samples, names, signature(subject))
@@ -172,18 +184,11 @@ def studied(
     return study
 
 
-def sampled(runner: Runner, moves: Moves, found: Draft) -> Family:
-    """Draw the samples of a config (runs with other numbers), and add their count to ``found``."""
-    family = family_of(runner, moves, Random(0))
-    if family.unfinished:
-        found.given_up = "time was up while samples were drawn"
-    found.samples += len(family.samples)
-    found.runs += runner.runs
-    return family
-
-
 def document_of(subject: Subject, family: Family, names: Names) -> Document:
-    """Write the document in the richest style that symflops can read: attention operators, grid axes."""
+    """Document of a config in the first style that symflops reads back without an error.
+
+    The styles are: attention operators and the axes of convolutions, attention operators alone, neither.
+    """
     shelf = library()
     # live verification imports classes of these packages alone
     reference = f"{subject.package}.{subject.name}" if subject.package in ("transformers", "diffusers") else ""
@@ -199,6 +204,6 @@ def document_of(subject: Subject, family: Family, names: Names) -> Document:
 
 
 def signature(subject: Subject) -> Mapping[str, Any]:
-    """Default values in the signature of the class, or of its config class."""
+    """Parameter -> default value, from the signature of the config class, or of the class if it has none."""
     kind = referenced(subject.reference)
     return signature_of(config_class_of(kind) or kind)

@@ -72,7 +72,7 @@ class Reader:
 
     def takes(self, config: dict[str, Any], inputs: dict[str, Any]) -> bool:
         """Whether inputs have the shapes of the draft's layouts: a class may broadcast a picture's places along another picture."""
-        from symflops.draft.write.names import identifier
+        from symflops.draft.write.values import identifier
         from symflops.verify.tensors import arguments_of
 
         estimator = self.model.estimator(config, "full", "torch")
@@ -111,7 +111,7 @@ def product(shape: Any) -> int:
 
 def batch_of(program: Any, inputs: dict[str, Any]) -> dict[str, Any]:
     """The batch of a program for described inputs, by the layouts of its inputs."""
-    from symflops.draft.write.names import identifier
+    from symflops.draft.write.values import identifier
 
     shapes, lengths, items = dict(shapes_in(inputs, "")), {}, 1
     shapes = {identifier(name): shape for name, shape in shapes.items()}
@@ -213,10 +213,9 @@ def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
     import transformers
 
     from symflops.cli.draft import save
-    from symflops.draft.draft import draft
+    from symflops.draft.draft import REFUSED, draft
     from symflops.draft.limits import limit_memory
     from symflops.draft.trace.subject import Subject
-    from symflops.draft.worker import REFUSED
 
     torch.set_num_threads(1)
     limit_memory(REFUSED)

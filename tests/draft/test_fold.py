@@ -6,13 +6,12 @@ from torch import nn
 from symflops.draft.fold.fold import with_folded_lists
 from symflops.draft.trace.lowering import steps_of
 from symflops.draft.trace.steps import Loop
-from symflops.draft.trace.subject import summed
 from symflops.draft.trace.tape import record
 
 
 def plan_of(model):
     arguments = {"x": torch.zeros(2, 3, 8, device="meta")}
-    return with_folded_lists(steps_of(record(model, arguments, summed)))
+    return with_folded_lists(steps_of(record(model, arguments)))
 
 
 def loops(plan):

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from symflops.draft.polish.joint_attention import split_joint
-from symflops.draft.write.scopes import Val
+from symflops.draft.write.values import Val
 
 X, Y = (5, 7, 9), (4, 4, 6)
 BOTH = tuple(map(sum, zip(X, Y, strict=True)))

@@ -10,8 +10,8 @@ from symflops.api import load
 from symflops.cli.main import main
 from symflops.draft.fit.config_conditions import Setting, guards_between
 from symflops.draft.polish.merge import Branch, entries_of, joined, merged
+from symflops.draft.write.dimensions import Unsolved
 from symflops.draft.write.draft_document import Document
-from symflops.draft.write.scopes import Unsolved
 from symflops.support.errors import SymflopsError
 
 MODULE = Path(__file__).parent / "own_model.py"

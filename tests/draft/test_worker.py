@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from symflops.cli.main import main
+from symflops.draft.draft import draft_in_process
 from symflops.draft.limits import TooLongError, within
 from symflops.draft.trace.subject import Subject
-from symflops.draft.worker import draft_in_process
 from symflops.support.errors import SymflopsError
 
 MODULES = str(Path(__file__).parent / "slow_models.py")

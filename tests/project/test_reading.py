@@ -43,7 +43,7 @@ REASONS = {
     ("support/files.py", "locked"): "opens a lock and reads nothing",
     ("support/workers.py", "applied"): "what a process of our own sends",
     ("support/workers.py", "work"): "what the process that started this one sends",
-    ("draft/worker.py", "memory_of"): "a line of the system's own",
+    ("draft/draft.py", "memory_of"): "a line of the system's own",
     ("training/introspect/background.py", "_ended"): "what a process of our own sends",
     ("training/introspect/background.py", "main"): "what the process that started this one sends",
     ("training/introspect/proof.py", "proof"): "what a process of our own sends, or an entry of the user's own",

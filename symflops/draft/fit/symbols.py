@@ -9,8 +9,8 @@ from typing import Any
 
 from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.formula import Vector
-from symflops.draft.sample.adjust import FEWEST_IN_CHUNK
 from symflops.draft.sample.family import Family, Sample
+from symflops.draft.sample.runner import FEWEST_IN_CHUNK
 from symflops.draft.trace.steps import steps_in
 from symflops.draft.vary.slots import Slot, is_whole
 from symflops.draft.vary.variables import Variable

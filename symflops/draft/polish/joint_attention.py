@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from symflops.draft.polish.entries import count, rename, results
-from symflops.draft.write.scopes import Val
+from symflops.draft.write.values import Val
 
 SIDES = ("query", "key", "value")
 

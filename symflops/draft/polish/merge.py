@@ -12,8 +12,7 @@ from typing import Any
 from symflops.draft.fit.config_conditions import Guards, guards_between
 from symflops.draft.polish.entries import made
 from symflops.draft.polish.renaming import pairs, renamed, union
-from symflops.draft.write.draft_document import Document
-from symflops.draft.write.yaml_text import quoted
+from symflops.draft.write.draft_document import Document, quoted
 
 
 @dataclass(frozen=True, slots=True)

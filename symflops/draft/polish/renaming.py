@@ -11,8 +11,7 @@ from typing import Any
 
 from symflops.draft.fit.symbols import fresh
 from symflops.draft.polish.entries import REFERENCES, carried, count, flat, made, operands, rename, results
-from symflops.draft.write.draft_document import Document
-from symflops.draft.write.yaml_text import quoted
+from symflops.draft.write.draft_document import Document, quoted
 
 WORD = re.compile(r"[A-Za-z_]\w*")
 VALUES = {*REFERENCES, "to"}

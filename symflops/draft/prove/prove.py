@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,24 +13,83 @@ from typing import Any
 from symflops.api import Model
 from symflops.compiler import Memo
 from symflops.draft.limits import attempt
-from symflops.draft.prove.regimes import SINGLE, regimes_of, single_of, training
+from symflops.draft.sample.family import starred
 from symflops.draft.trace import gate
-from symflops.draft.trace.subject import Subject, full_config, summed
-from symflops.draft.trace.tape import answering
+from symflops.draft.trace.subject import Subject, full_config
+from symflops.draft.trace.tape import guessing_values
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.parameters import Shape, instances_of, parameter_differences
 from symflops.ir.program import Program
-from symflops.ir.regime import Regime
+from symflops.ir.regime import Adapter, Regime
 from symflops.read.read import read
 from symflops.read.spec_files import SpecFile, roots, specs_in
 from symflops.support.findings import Source, SymflopsError
+from symflops.verify.bench import NAMES, adapted
 from symflops.verify.live import parameters_of
 from symflops.verify.tensors import needed
 
+SHARES = (0.15, 0.5)  # of the parameters that train
+RANK = 4
+SINGLE = "single"
 NO_MEMORY = ("allocate memory", "could not create a primitive")  # messages of PyTorch's allocator and of oneDNN
 DRAWN, GIVEN, PUBLISHED, DEFAULTS, VALUES, TOGETHER = "drawn", "given", "published", "defaults", "values", "together"
 SHOWN = 3
 NOWHERE = Path(__file__) / "draft.yaml"  # a path without a census file
+FULL = Regime("full", train=("*",))
+
+
+def regimes_of(real: Any, text: str, random: Random) -> list[Regime]:
+    """Regimes of a proof: full training, adapters on some linears, two random choices of parameters."""
+    found = [FULL]
+    targets = targets_of(real, text, random)
+    if targets:
+        found.append(Regime("lora", train=(), adapters=(Adapter("lora", RANK, targets, NAMES),)))
+    groups = sorted({starred(name) for name, tensor in real.named_parameters() if tensor.requires_grad})
+    for number, share in enumerate(SHARES, 1):
+        train = tuple(group for group in groups if random.random() < share) or tuple(groups[:1])
+        found.append(Regime(f"frozen_{number}", train=train))
+    return found
+
+
+def single_of(real: Any, random: Random) -> Regime:
+    """Regime that trains up to three single parameters."""
+    names = [name for name, tensor in real.named_parameters() if tensor.requires_grad]
+    return Regime(SINGLE, train=tuple(random.sample(names, min(3, len(names)))))
+
+
+def targets_of(real: Any, text: str, random: Random) -> tuple[str, ...]:
+    """Name patterns of linears that get an adapter: about half of the last path words only linears have."""
+    leaves = [(last_words(name), module) for name, module in real.named_modules() if name and not [*module.children()]]
+    others = {word for word, module in leaves if type(module) is not needed("torch").nn.Linear}
+    every = {word for word, _ in leaves}
+    words = [word for word in sorted(every - others) if f"{word}: {{op: linear" in text]
+    chosen = [word for word in words if random.random() < 0.5] or words[:1]
+    return tuple(f"*{word}" for word in chosen if not any(other.endswith(word) for other in every - {word}))
+
+
+def last_words(name: str) -> str:
+    """Last word of a path; with the word before it if it is an index."""
+    words = name.split(".")
+    return ".".join(words[-2:]) if words[-1].isdigit() and len(words) > 1 else words[-1]
+
+
+@contextmanager
+def training(real: Any, regime: Regime) -> Iterator[set[str]]:
+    """Context with a regime's adapters in a module; yields the names of the trained parameters."""
+    if not regime.adapters:
+        named = [name for name, tensor in real.named_parameters() if tensor.requires_grad]
+        yield {name for name in named if matches(name, regime.train)}
+        return
+    adapter = regime.adapters[0]
+    linear = needed("torch").nn.Linear
+    linears = [name for name, module in real.named_modules() if type(module) is linear]
+    with adapted(real, [name for name in linears if matches(name, adapter.targets)], adapter.rank) as weights:
+        yield weights
+
+
+def matches(name: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a name matches any of the patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 @dataclass(slots=True)
@@ -56,11 +117,6 @@ class Proof:
     def exact(self) -> bool:
         """Whether comparisons were made and none failed."""
         return self.checks > 0 and not self.differences
-
-    @property
-    def published(self) -> bool:
-        """Whether the configuration is a published one."""
-        return self.kind == PUBLISHED
 
     def compare(self, regime: str, real: tuple[int, int], source: str, drafted: tuple[int, int]) -> None:
         """Compare the real (forward, backward) FLOPs with the drafted ones; adds differences.
@@ -158,7 +214,7 @@ class Prover:
             drafted = self.passes(regime, config, batch)
             with training(real, regime) as trained:
                 needed("torch").manual_seed(0)
-                measured = gate.measured(real, arguments, summed, trained)
+                measured = gate.measured(real, arguments, trained)
             proof.compare(regime.name, measured, "measured", drafted)
 
     def program(self, regime: Regime, config: Mapping[str, Any]) -> Program:
@@ -173,16 +229,19 @@ class Prover:
         return self.programs[regime.name] or self.model.program([regime], ["torch"], config)
 
     def batch(self, config: Mapping[str, Any], lengths: Mapping[str, int], items: int) -> dict[str, Any]:
-        """Keyword arguments of ``moments`` for a batch of ``items`` equal items with the given lengths."""
+        """Batch of ``items`` equal items, as keyword arguments of ``Estimator.moments``.
+
+        They map each stream to a list of items: the length of the item, or the list of its lengths if it has several.
+        ``lengths`` maps letters to values.
+        """
         program = self.program(FULL, config)
         # an input that a variant lacks has length 0
         each = {one.name: [lengths.get(name, 0) for name in one.variables] for one in program.streams}
         found = {name: [item[0] if len(item) == 1 else item] * items for name, item in each.items() if item}
         return found or {stream.name: [[]] * items for stream in program.streams[:1]}
 
-    def estimator(self, config: Mapping[str, Any], regime: Regime | None = None) -> InterpretedEstimator:
+    def estimator(self, config: Mapping[str, Any], regime: Regime = FULL) -> InterpretedEstimator:
         """Estimator of the draft at a config, by default under full training."""
-        regime = regime or FULL
         return InterpretedEstimator(self.program(regime, config), config, regime=regime.name, convention="torch")
 
     def parameters(self, real: Parameters, config: Mapping[str, Any], proof: Proof) -> None:
@@ -196,7 +255,7 @@ class Prover:
             proof.differences.append(f"{real.total:,} parameters real, {drafted.parameters:,} drafted")
 
     def incomplete(self, given: Mapping[str, Any], config: Mapping[str, Any], batch: Mapping[str, Any], proof: Proof) -> None:
-        """Compare the draft's counts at a config as given and with the class's defaults."""
+        """Compare the draft's figures at a config as ``given`` and at the complete ``config``; adds differences."""
         try:
             own, whole = self.estimator(given), self.estimator(config)
             if own.sizes == whole.sizes:
@@ -213,26 +272,23 @@ class Prover:
             proof.differences.append(f"default of {'; of '.join(texts[:SHOWN])}")
 
     def passes(self, regime: Regime, config: Mapping[str, Any], batch: Mapping[str, Any]) -> tuple[int, int]:
-        """Forward and backward FLOPs of the draft under a regime."""
+        """(Forward, backward) FLOPs of the draft under a regime, for a batch as from :meth:`batch`."""
         estimator = self.estimator(config, regime)
         moments = estimator.moments(**batch)
         return estimator.forward(moments), estimator.backward(moments)
 
 
-FULL = Regime("full", train=("*",))
-
-
 def measured(real: Any, arguments: Mapping[str, Any]) -> tuple[int, int]:
-    """Forward and backward FLOPs of a real module in full training."""
+    """(Forward, backward) FLOPs of a real module in full training, by PyTorch's counter."""
     needed("torch").manual_seed(0)
-    return gate.measured(real, arguments, summed, {name for name, tensor in real.named_parameters() if tensor.requires_grad})
+    return gate.measured(real, arguments, {name for name, tensor in real.named_parameters() if tensor.requires_grad})
 
 
 def runs(real: Any, arguments: Mapping[str, Any]) -> bool:
     """Whether the forward pass of a module runs without error."""
 
     def run() -> bool:
-        with needed("torch").no_grad(), answering():
+        with needed("torch").no_grad(), guessing_values():
             real(**arguments)
         return True
 

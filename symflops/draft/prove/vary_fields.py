@@ -189,7 +189,7 @@ class FieldSurvey:
         return unknown
 
     def trials(self, item: ConfigField, value: Any, other: Any) -> Iterator[tuple[Changes, Trial]]:
-        """Pairs (changes, trial) with value ``other`` of a field instead of ``value``, fewest changes first."""
+        """Pairs (field -> new value, trial) with ``other`` instead of ``value`` of a field, fewest changes first."""
         yield {item.path: other}, self.changed({item.path: other})
         if is_whole(value) and is_whole(other):
             for state in self.states(item.path, value, other):
@@ -283,7 +283,7 @@ def contractions(subject: Subject, seconds: float) -> int | None:
 
 
 def path_of(slot: Slot) -> str:
-    """Dotted path of a slot (number of the config), as in a census."""
+    """Dotted path of a slot of the config, as in a census."""
     return ".".join(map(str, slot.key))
 
 

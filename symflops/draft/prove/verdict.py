@@ -6,12 +6,17 @@ import time
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from symflops.draft.prove.census import admit, described_numbers, document_of, entry_of, holds_for, outside
-from symflops.draft.prove.holdouts import drawn_proofs
-from symflops.draft.prove.joint_fields import joint_proofs
-from symflops.draft.prove.points import default_proof, default_subject, given_proof, published_proof, study_of
+from symflops.draft.prove.census import admit, described_numbers, document_of, entry_of, holds_for, joint_proofs, outside
+from symflops.draft.prove.points import (
+    default_proof,
+    default_subject,
+    drawn_proofs,
+    given_proof,
+    published_proof,
+    study_of,
+    value_proofs,
+)
 from symflops.draft.prove.prove import Proof, Prover, first_line, model_of
-from symflops.draft.prove.values import value_proofs
 from symflops.draft.prove.vary_fields import FieldSurvey
 from symflops.draft.study import Draft, Study
 from symflops.draft.trace.subject import Subject, full_config
@@ -30,8 +35,8 @@ def prove(
     A draft that does not parse gets one failed proof.
 
     Args:
-        found: The draft.
-        document: The draft as data.
+        found: The draft, with its text.
+        document: The same spec as data.
         studies: The configs that it was drafted from.
         published: Further configs to prove it at.
         until: When time is up, on the monotonic clock; each study has at least a share of ``timeout``.
@@ -82,7 +87,9 @@ def judge(
 
 
 def surveyed(found: Draft, prover: Prover, document: Document, studies: Sequence[Study], until: float) -> list[FieldSurvey]:
-    """Change every field of each study, alone and together; adds census and failed proofs to ``found``.
+    """Change every field of each study, alone and together; returns one survey per study.
+
+    Adds the census and failed proofs to ``found``.
 
     ``until`` is when time is up, on the monotonic clock.
     """

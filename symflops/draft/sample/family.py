@@ -20,8 +20,8 @@ class Sample:
     Attributes:
         state: The changed numbers of config and inputs (slot -> value).
         plan: The traced steps, with module lists folded into loops.
-        config: The complete config.
-        variable: The number of the variable that alone differs from the base sample, else -1.
+        config: Field -> value, for all fields of the config.
+        variable: The position, among all variables, of the only one that differs from the base sample; -1 if several do.
     """
 
     state: State
@@ -39,7 +39,7 @@ class Family:
         refused: The number of further samples with another structure.
         structural: Variables that cannot change without changing the structure.
         unfinished: Whether time was up before all variables were tried.
-        parts: Position in the plan -> the step, loop or branch there of each sample.
+        parts: Position in the plan (path of indices) -> the step, loop or branch there in each sample.
         place: ``id`` of a step, loop or branch of the base -> its position in the plan.
         names: For each sample, base parameter name -> name in the sample.
     """
@@ -63,18 +63,17 @@ class Family:
             self.names.append(called)
 
     def numbers(self, part: Any, pick: Callable[[Any], int]) -> tuple[int, ...]:
-        """Number that ``pick`` reads from a step, loop or branch, for each sample.
+        """Vector of the number that ``pick`` reads from a step, loop or branch.
 
         ``part`` is that of the base; other samples have theirs at the same position.
         """
         return tuple(pick(one) for one in self.parts[self.place[id(part)]])
 
     def shape(self, name: str) -> tuple[tuple[int, ...], ...]:
-        """Shape of a parameter: for each dimension, its size in each sample.
+        """Shape of a parameter of the base: a vector for each dimension; empty if samples differ in their number.
 
-        A sample without the parameter counts with the base's shape. Empty if samples differ in the number of dimensions.
-
-        If items of a list differ, the item of this kind may have another index in another sample.
+        In a sample whose module list has other items, it is that of the parameter in the same position of the plan. A sample
+        without the parameter counts with the base's shape.
         """
         base = self.samples[0].plan.parameters[name]
         shapes = [
@@ -84,7 +83,7 @@ class Family:
         return tuple(zip(*shapes, strict=True)) if all(len(shape) == len(base) for shape in shapes) else ()
 
     def items(self) -> dict[str, tuple[int, ...]]:
-        """Path of a module list's item in the base -> index of the item in each sample, where these differ."""
+        """Path of an item of a module list in the base -> vector of the item's index, for items where it varies."""
         found: dict[str, tuple[int, ...]] = {}
         for name in self.names[0]:
             words = [called.get(name, name).split(".") for called in self.names]

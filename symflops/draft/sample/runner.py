@@ -1,10 +1,13 @@
-"""Runs a subject in other states, and finds which of its numbers can be varied."""
+"""Runs a subject in other states, and finds which of its numbers can be varied.
+
+Before sampling, it adjusts the subject's number of levels and the length of its inputs.
+"""
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +26,8 @@ from symflops.verify.classes import referenced
 SLOWER = 8.0  # times the first run: a slower state counts as rejected
 RUNS_PER_COLLECTION = 20
 IGNORED = ("token_id", "token_index", "seed", "pad_", "_id")
+CHUNKS = 8
+FEWEST_IN_CHUNK = 16
 
 
 @dataclass
@@ -33,11 +38,11 @@ class Runner:
         subject: The class, its config and its inputs.
         deadline: When to stop, on the monotonic clock.
         tell: Receives progress messages.
-        seconds: Least time limit of a run.
+        seconds: Least time limit of a run, in seconds.
         runs: The number of runs so far.
         longest: Duration of the first run, in seconds.
-        lists: For each state that was run, by :func:`key_of`: path of a module list -> its length.
-        samples: The samples so far, by :func:`key_of`; None if the module rejected the state.
+        lists: :func:`key_of` a state that was run -> path of a module list -> its length.
+        samples: :func:`key_of` a state -> its sample, None if the module rejected the state.
     """
 
     subject: Subject
@@ -63,7 +68,7 @@ class Runner:
         return self.subject.having(*applied(self.subject.config, self.subject.inputs, state))
 
     def taped(self, state: Mapping[Slot, int]) -> tuple[Tape, Mapping[str, Any]] | None:
-        """Tape and complete config in a state (slot -> value); None if the module rejects it or is too slow."""
+        """(Tape, complete config) in a state (slot -> value); None if the module rejects it or is too slow."""
         self.runs += 1
         if self.runs % RUNS_PER_COLLECTION == 0:
             gc.collect()
@@ -80,7 +85,10 @@ class Runner:
         return found
 
     def signature(self, state: State) -> Any:
-        """Parameter shapes and contraction sizes in a state, to compare states; None if the module rejects it."""
+        """(Parameters with shapes, contractions with sizes) in a state; None if the module rejects it.
+
+        Two states with equal signatures run the same work.
+        """
         found = self.taped(state)
         if found is None:
             return None
@@ -91,8 +99,8 @@ class Runner:
     def sample(self, state: State | None, variable: int = -1) -> Sample | None:
         """Run the module in a state, and return the sample: state, folded plan and complete config.
 
-        A state (slot -> value) is run once. ``variable`` is the number of the only variable that differs from the base, -1 if
-        several do. None if the state is None or the module rejects it.
+        A state (slot -> value) is run once. ``variable`` is the position, among all variables, of the only one that differs
+        from the base; -1 if several do. None if the state is None or the module rejects it.
         """
         if state is None:
             return None
@@ -113,7 +121,7 @@ class Runner:
 
 
 def key_of(state: Mapping[Slot, int]) -> tuple[str, ...]:
-    """Hashable key of a state (slot -> value): texts of the slots with other values than given."""
+    """Hashable key of a state: sorted texts, one for each slot whose value is not that as given."""
     return tuple(sorted(repr((slot.side, slot.key, value)) for slot, value in state.items() if value != slot.value))
 
 
@@ -166,3 +174,63 @@ def defaults(config: Mapping[str, Any], given: Mapping[str, Any], key: tuple[str
             yield from defaults(value, given[name], (*key, name))
         elif is_whole(value) and value > 0 and name not in given and not ignored(name) and not name.startswith("_"):
             yield Slot("config", (*key, name), value)
+
+
+def with_published_levels(subject: Subject, published: Sequence[Subject]) -> Subject:
+    """The first published subject if its per-level lists have another length, else ``subject`` itself.
+
+    Per-level lists are two or more lists that share one length in the subject and another one in the published config. A
+    published config that does not build is ignored here, and fails in its proof.
+    """
+    if not published or subject.device != "meta":
+        return subject
+    configs = attempt(lambda: [full_config(one.build(), one.config) for one in (subject, published[0])])
+    if configs is None:
+        return subject
+    own, other = configs
+    lengths = [(len(own[name]), len(other[name])) for name in subject.config if is_list(own, name) and is_list(other, name)]
+    changed = [pair for pair in lengths if pair[0] != pair[1]]
+    if len(changed) < 2 or len(set(changed)) > 1:
+        return subject
+    config = {**{name: without_tuples(other[name]) for name in subject.config if name in other}, **published[0].config}
+    return published[0].having(config, published[0].inputs)
+
+
+def is_list(config: Mapping[str, Any], name: str) -> bool:
+    """Whether field ``name`` is a nonempty list without floats, and so may be a per-level list."""
+    value = config.get(name)
+    return isinstance(value, (list, tuple)) and bool(value) and not any(isinstance(item, float) for item in value)
+
+
+def without_tuples(value: Any) -> Any:
+    """``value`` with nested tuples converted to lists."""
+    return [without_tuples(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def with_longer_inputs(subject: Subject) -> Subject:
+    """Subject with inputs longer than a chunk, if its module pads shorter ones to one; else ``subject``."""
+    slots = slots_of(subject.config, subject.inputs)
+    lengths = [slot for slot in slots if slot.kind == "dimension" and slot.key[-1] == 1]
+    if not lengths or len({slot.value for slot in lengths}) > 1:
+        return subject
+    chunks = {size for size in square_sides(subject) if size >= FEWEST_IN_CHUNK} - {slot.value for slot in slots}
+    longer = [size for size in chunks if size > lengths[0].value]
+    if len(longer) != 1:
+        return subject
+    found = subject.having(*applied(subject.config, subject.inputs, dict.fromkeys(lengths, CHUNKS * longer[0])))
+    return found if longer[0] in square_sides(found) else subject
+
+
+def square_sides(subject: Subject) -> set[int]:
+    """Sizes n of the products with an n x n result of two values, such as attention scores in a chunk.
+
+    Empty if the module does not run.
+    """
+    found = attempt(lambda: taped(subject)[2].nodes)
+    nodes = found or []
+    parameters = {node.id for node in nodes if node.kind == "parameter"}
+    return {
+        node.sizes[1]
+        for node in nodes
+        if node.kind == "matmul" and node.sizes[1] == node.sizes[3] and not parameters & set(node.operands[:2])
+    }

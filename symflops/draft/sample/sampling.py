@@ -33,12 +33,12 @@ def family_of(runner: Runner, moves: Moves, random: Random) -> Family:
     samples, structural, unfinished = [base], [], False
     for number, variable in enumerate(moves.variables):
         runner.tell(f"sampling {variable.lead.label} ({number + 1}/{len(moves.variables)})")
-        alone = [*sampler.alone(number, variable, moves.steps)]
+        alone = [*sampler.vary_alone(number, variable, moves.steps)]
         samples += alone
         if not alone:
             structural.append(variable)
             unfinished = unfinished or runner.late()
-    joint, refused = sampler.joint([variable for variable in moves.variables if variable not in structural], random)
+    joint, refused = sampler.vary_jointly([variable for variable in moves.variables if variable not in structural], random)
     return Family([*samples, *joint], refused, structural, unfinished)
 
 
@@ -80,13 +80,13 @@ class Sampler:
                 return
 
     def keeps(self, variable: Variable) -> bool:
-        """Whether the structure stays if the variable is doubled, or increased by one."""
+        """Whether the structure stays if the lead is doubled or, if the module rejects that, increased by one."""
         now = variable.lead.within(self.base.state)
         found = (self.runner.moved(self.base, variable, value) for value in (now * 2, now + 1))
         first = next((one for one in found if one is not None), None)
         return first is not None and self.fits(first)
 
-    def alone(self, number: int, variable: Variable, steps: Mapping[Slot, int]) -> Iterator[Sample]:
+    def vary_alone(self, number: int, variable: Variable, steps: Mapping[Slot, int]) -> Iterator[Sample]:
         """Samples that differ from the base in one variable, in one of them by a large factor if it is a size.
 
         Args:
@@ -115,8 +115,11 @@ class Sampler:
         found = self.runner.moved(self.base, variable, value, number)
         return [replace(found, variable=number)] if found is not None and self.fits(found) else []
 
-    def joint(self, free: list[Variable], random: Random) -> tuple[list[Sample], int]:
-        """Samples in which many variables differ from the base, and how many others had another structure."""
+    def vary_jointly(self, free: list[Variable], random: Random) -> tuple[list[Sample], int]:
+        """(Samples in which many of the ``free`` variables differ from the base, number of others refused).
+
+        A sample is refused if its structure is not that of the base.
+        """
         samples: list[Sample] = []
         tries = refused = 0
         while free and len(samples) < SAMPLES and tries < DRAWS and not self.runner.late():
@@ -132,7 +135,10 @@ class Sampler:
 
 
 def values_alone(variable: Variable, now: int, step: int) -> Iterator[int]:
-    """Values of a variable's lead to try in place of ``now``, first ``step``, known to be accepted."""
+    """Values of a variable's lead to try instead of its present value ``now``.
+
+    The first is ``step``, which the module is known to accept.
+    """
     lower = [now - 1] if variable.lead.kind == "dimension" else []
     values = [step, *lower, now + 1, now + 2, now + 3, now * 2, now - 1, now * 3]
     yield from dict.fromkeys(value for value in values if value > 0 and value != now)
@@ -145,7 +151,7 @@ def base_of(runner: Runner, moves: Moves) -> Sample:
     """
     base = with_long_lists(runner, moves)
     for variable in moves.variables:
-        if may_settle(variable, base, moves) and not runner.late():
+        if is_small_count(variable, base, moves) and not runner.late():
             base = stable_base(runner, base, variable)
     return base
 
@@ -200,7 +206,7 @@ def is_levels(variable: Variable, moves: Moves) -> bool:
     return any(slot.key[:-1] in lengths for one in moves.variables for slot in one.slots)
 
 
-def may_settle(variable: Variable, base: Sample, moves: Moves) -> bool:
+def is_small_count(variable: Variable, base: Sample, moves: Moves) -> bool:
     """Whether a variable may be a count so small that the structure is another one than for larger counts."""
     lead = variable.lead
     counts = lead.first or (lead.of_config and not variable.along)

@@ -11,7 +11,7 @@ from typing import Any
 from symflops.draft.limits import MOST_SECONDS, TooLongError, within
 from symflops.draft.trace.nodes import Node, Tape
 from symflops.draft.trace.subject import Subject, summed
-from symflops.draft.trace.tape import answering, taped
+from symflops.draft.trace.tape import guessing_values, taped
 from symflops.support.errors import SymflopsError
 from symflops.verify.counting import counter, plain_attention
 from symflops.verify.tensors import needed
@@ -21,7 +21,14 @@ SHARES = (0.02, 0.1, 0.4, 0.8)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """FLOPs of one pass (``name``) with the parameters ``trained``, by PyTorch's counter and by the tape."""
+    """FLOPs of one pass, by PyTorch's counter and by the tape.
+
+    Attributes:
+        name: The pass, and which parameters are trained.
+        measured: FLOPs by PyTorch's counter.
+        taped: FLOPs by the tape.
+        trained: The names of the trained parameters.
+    """
 
     name: str
     measured: int
@@ -40,7 +47,7 @@ class GateError(SymflopsError):
     exit_code = 1
 
 
-def passed(subject: Subject) -> list[Finding]:
+def findings_of(subject: Subject) -> list[Finding]:
     """Trace a subject and check the FLOPs of both passes; one finding per pass and set of parameters.
 
     Raises:
@@ -51,7 +58,7 @@ def passed(subject: Subject) -> list[Finding]:
         with within(MOST_SECONDS):
             model, arguments, tape = taped(subject)
             needed("torch").manual_seed(0)
-            findings = check(model, arguments, summed, tape)
+            findings = check(model, arguments, tape)
     except SymflopsError:
         raise
     except TooLongError as error:
@@ -99,13 +106,12 @@ def needing_gradients(tape: Tape, trained: Collection[str]) -> set[int | None]:
     return need
 
 
-def check(model: Any, arguments: Mapping[str, Any], summed: Any, tape: Tape, seed: int = 0) -> list[Finding]:
-    """FLOPs by counter and tape: both passes of full training, backward with four random trained sets.
+def check(model: Any, arguments: Mapping[str, Any], tape: Tape, seed: int = 0) -> list[Finding]:
+    """Findings for both passes of full training, and for the backward pass of four random trained sets.
 
     Args:
         model: The module.
         arguments: The arguments of its call.
-        summed: Picks the tensors of the output that the loss sums.
         tape: The tape of the forward pass.
         seed: Seeds the random choice of trained parameters.
     """
@@ -113,25 +119,25 @@ def check(model: Any, arguments: Mapping[str, Any], summed: Any, tape: Tape, see
     random = Random(seed)
     every = frozenset(names)
     choices = {f"{share:.0%} of the parameters": frozenset(one for one in names if random.random() < share) for share in SHARES}
-    ahead, back = measured(model, arguments, summed, every)
+    ahead, back = measured(model, arguments, every)
     return [
         Finding("forward", ahead, 2 * sum(node.work for node in tape.nodes), every),
         Finding("backward, full", back, backward(tape, every), every),
         *(
-            Finding(f"backward, {name}", measured(model, arguments, summed, trained)[1], backward(tape, trained), trained)
+            Finding(f"backward, {name}", measured(model, arguments, trained)[1], backward(tape, trained), trained)
             for name, trained in choices.items()
         ),
     ]
 
 
-def measured(model: Any, arguments: Mapping[str, Any], summed: Any, trained: Collection[str]) -> tuple[int, int]:
-    """Forward and backward FLOPs by PyTorch's counter if only ``trained`` parameters require gradients."""
+def measured(model: Any, arguments: Mapping[str, Any], trained: Collection[str]) -> tuple[int, int]:
+    """(Forward, backward) FLOPs by PyTorch's counter if only ``trained`` parameters require gradients."""
     torch = needed("torch")
     before = {name: tensor.requires_grad for name, tensor in model.named_parameters()}
     try:
         for name, tensor in model.named_parameters():
             tensor.requires_grad_(name in trained)
-        with torch.enable_grad(), plain_attention(), answering(), counter(False) as ahead:
+        with torch.enable_grad(), plain_attention(), guessing_values(), counter(False) as ahead:
             kept = [tensor for tensor in summed(model(**arguments)) if tensor.requires_grad]
         with plain_attention(), counter(False) as back:
             if kept:
@@ -144,7 +150,7 @@ def measured(model: Any, arguments: Mapping[str, Any], summed: Any, trained: Col
 
 
 def culprit(tape: Tape, finding: Finding) -> Node | None:
-    """Contraction that may explain a difference of FLOPs: one with as many, else the largest; else None."""
+    """Contraction that may explain a difference: one with as many FLOPs, else the largest; None without any."""
     ahead = {node.id: 2 * node.work for node in tape.nodes if node.work}
     work = ahead if finding.name == "forward" else backward_by_node(tape, finding.trained)
     gap = abs(finding.measured - finding.taped)

@@ -15,7 +15,7 @@ BIASED = {"linear": 1, "conv": 2}  # index of the number of biases in a step's w
 
 
 def steps_of(tape: Tape) -> Plan:
-    """Plan of a tape's operators as steps; its module lists are not folded into loops yet."""
+    """Plan that has one step per operator of a tape; module lists are not folded into loops yet."""
     references: dict[int, Ref] = {}
     steps: dict[int, Step] = {}
     readers = tape.readers()
@@ -42,7 +42,7 @@ def constant(node: Node, place: int) -> Ref:
 
 
 def step_of(node: Node, operands: tuple[Ref, ...]) -> Step:
-    """Lower a node: to a linear, convolution, embedding or norm if it fits one, else to a plain step."""
+    """Step of a node: a linear, convolution, embedding or norm if it fits one, else a step of its own kind."""
     special = next(filter(None, (lower(node, operands) for lower in (linear, convolution, embedding, norm))), None)
     if special is not None:
         return special
@@ -215,7 +215,7 @@ def renamed(ref: Ref, first_copy: Mapping[int, int]) -> Ref:
 
 
 def repetition(steps: Sequence[Step], place: int) -> tuple[int, int]:
-    """(Steps per iteration, iterations) of an unrolled loop that begins at ``place``; (1, 1) without one."""
+    """(Steps per iteration, iterations) of an unrolled loop that begins at step ``place``; (1, 1) if none does."""
     for length in range(1, LONGEST_ITERATION + 1):
         first = steps[place : place + length]
         if any(step.parameters for step in first) or not any(step.kind in ("matmul", "solve") for step in first):
@@ -229,7 +229,7 @@ def repetition(steps: Sequence[Step], place: int) -> tuple[int, int]:
 
 
 def alike(first: Sequence[Step], other: Sequence[Step]) -> bool:
-    """Whether two sequences of steps are equal except for what the steps read."""
+    """Whether two sequences of steps are equal except for their ids and what they read."""
     return len(first) == len(other) and all(
         (a.kind, a.path, a.numbers, a.words, len(a.operands)) == (b.kind, b.path, b.numbers, b.words, len(b.operands))
         for a, b in zip(first, other, strict=True)

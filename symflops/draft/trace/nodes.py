@@ -16,12 +16,17 @@ class Node:
     """One value of the graph: an input, a parameter, an embedding lookup, a contraction, or a join.
 
     Attributes:
+        id: Its position on the tape.
+        kind: ``input``, ``parameter``, ``embedding``, ``matmul``, ``conv``, ``solve`` or ``join``.
+        path: The path of the module that ran the operator; the name of a parameter or input.
         operands: Ids of the nodes that it reads, None for a constant. A contraction's two factors come first, then the
             values added to its result.
         shapes: The shapes of the operands, then that of the result.
         sizes: The index sizes of a contraction: batch, rows, inner, columns of a product; batch, channels out, channels in,
             kernel and output (input of a transposed one) of a convolution.
-        data: For each operand, the inputs that it was computed from.
+        word: The name of the operator; the dtype of an input.
+        data: For each operand, the names of the inputs that it was computed from.
+        options: Stride, padding and other options of a convolution.
         quiet: Whether it ran without gradients.
         times: Number of executions.
     """
@@ -51,10 +56,16 @@ class Node:
 
 @dataclass(slots=True)
 class Tape:
-    """All nodes of a run in execution order, the ids that the loss sums, and the parameters' shapes.
+    """A recorded run of a module.
 
-    ``tied`` maps each alias of a shared parameter to its first name.
-    ``by_value`` names the operators whose output shape or result depends on tensor values, each with the tensor's device.
+    Attributes:
+        nodes: All nodes in execution order.
+        outputs: The ids of the nodes that the loss sums.
+        parameters: Parameter -> shape.
+        frozen: The parameters that require no gradient.
+        by_value: Pairs (operator, device) for operators whose output shape or result depends on the values of a tensor on
+            this device.
+        tied: Alias of a shared parameter -> its first name.
     """
 
     nodes: list[Node]
@@ -65,7 +76,7 @@ class Tape:
     tied: Mapping[str, str] = field(default_factory=dict)
 
     def readers(self) -> dict[int, list[int]]:
-        """Id of a node -> ids of the nodes that read its value."""
+        """Id of a node -> ids of the nodes that read its value, in execution order."""
         found: dict[int, list[int]] = {node.id: [] for node in self.nodes}
         for node in self.nodes:
             for value in node.operands:

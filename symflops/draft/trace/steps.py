@@ -30,7 +30,10 @@ class Step:
     """One operator of a traced forward pass.
 
     Attributes:
+        id: The id of its value, unique in the plan.
+        kind: ``linear``, ``conv``, ``matmul``, ``solve``, ``embedding``, ``norm`` or ``join``.
         path: The path of the module that ran the operator.
+        operands: The values that it reads, without the parameters below.
         numbers: Index sizes, dimensions and options, which may differ between configs of one structure.
         words: What may not: the name of the operator, and the ranks of the shapes in ``numbers``.
         parameters: The names of the parameters that belong to the operator.
@@ -51,11 +54,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop over module-list items with equal bodies: the first item's steps, and the number of items.
+    """A loop over items of a module list with equal bodies.
 
-    ``carried`` are the loop-carried values as pairs: the first item's operand, and the body's step whose value replaces it
-    in every later item. ``others`` are further lists whose modules of the same index run in the body. A ``shared`` loop runs
-    the same modules in every iteration.
+    Attributes:
+        prefix: The path of the module list.
+        start: The index of the first item.
+        count: The number of items.
+        body: The steps, loops and branches of the first item.
+        carried: Loop-carried values, as pairs: what the first item reads, and the id of the step in the body whose value
+            every later item reads instead.
+        others: Paths of further lists whose modules of the same index run in the body.
+        shared: Whether the same modules run in every iteration.
     """
 
     prefix: str
@@ -69,7 +78,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Value after a branch, like a phi node: ``sources`` has the value that each case assigns to it."""
+    """Value after a branch, with the given id, like a phi node: ``sources`` has one reference per case."""
 
     id: int
     sources: tuple[Ref, ...]
@@ -97,7 +106,7 @@ class Plan:
     """A traced module as steps and loops.
 
     Attributes:
-        entries: The steps and loops.
+        entries: The steps and loops, in execution order.
         outputs: References to the values that the module returns.
         parameters: Parameter name -> shape.
         inputs: Input name -> shape.
@@ -114,9 +123,9 @@ class Plan:
 
 
 def walk(entries: Iterable[Any], at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """Pairs of position and entry, depth-first: entries in a loop or branch follow the loop or branch.
+    """Pairs (position, entry), depth-first: the steps in a loop or branch follow the loop or branch.
 
-    A position is the path of indices to the entry.
+    An entry is a step, loop or branch. Its position is the path of indices to it, which begins with ``at``.
     """
     for place, one in enumerate(entries):
         yield (*at, place), one
@@ -128,12 +137,12 @@ def walk(entries: Iterable[Any], at: tuple[int, ...] = ()) -> Iterator[tuple[tup
 
 
 def steps_in(entries: Iterable[Any]) -> list[Step]:
-    """All steps, including those nested in loops and branches."""
+    """All steps in execution order, including those nested in loops and branches."""
     return [one for _, one in walk(entries) if isinstance(one, Step)]
 
 
 def operands_of(entry: Any) -> Iterable[Ref]:
-    """Operands of one entry itself, without those of nested entries."""
+    """References that a step, loop or branch reads itself: operands, initial values or sources of choices."""
     if isinstance(entry, Loop):
         return [init for init, _ in entry.carried]
     if isinstance(entry, Branch):
@@ -142,14 +151,14 @@ def operands_of(entry: Any) -> Iterable[Ref]:
 
 
 def refs_of(entries: Iterable[Any]) -> list[Ref]:
-    """Operands of all entries, including nested ones."""
+    """References that steps, loops and branches read, with those of nested ones, in execution order."""
     return [ref for _, one in walk(entries) for ref in operands_of(one)]
 
 
 def readers_of(entries: Sequence[Any], later: Sequence[Ref]) -> dict[int, list[int]]:
-    """Value id -> ids of the steps that read the value; -1 stands for a loop, a branch, or ``later``.
+    """Id of a value -> ids of the steps among ``entries`` that read it, in execution order.
 
-    ``later`` are the references read after ``entries``.
+    A reader in a loop or branch, or among ``later`` (what is read after ``entries``), counts as -1.
     """
     found: dict[int, list[int]] = {}
     for entry in entries:
@@ -172,7 +181,7 @@ def parameters_of(step: Step) -> tuple[str, ...]:
 
 
 def names_read(entries: Iterable[Any]) -> Iterator[str]:
-    """Names of the parameters that entries read, with loops expanded to all items."""
+    """Names of the parameters that steps and loops read, with loops expanded to all items."""
     for entry in entries:
         if isinstance(entry, Step):
             yield from parameters_of(entry)

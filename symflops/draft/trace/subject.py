@@ -17,9 +17,14 @@ from symflops.verify.tensors import described, needed
 class Subject:
     """A module class with a config and arguments.
 
-    Among the arguments, ``{shape: [2, 24], dtype: float32}`` stands for a tensor of this shape, ``{value: ...}`` for one with
-    these values. ``measured`` are known forward and backward FLOPs of full training, for a module that this device cannot
-    run.
+    Attributes:
+        reference: The class, as ``package.module:Class`` or ``path/to/file.py:Class``.
+        config: Field -> value, as given.
+        inputs: Argument of the call -> its description: ``{shape: [2, 24], dtype: float32}`` stands for a tensor of this
+            shape, ``{value: ...}`` for one with these values.
+        options: Further arguments of the class.
+        device: The device of PyTorch that the module is built on.
+        measured: Known forward and backward FLOPs of full training, for a module that this device cannot run.
     """
 
     reference: str
@@ -40,7 +45,7 @@ class Subject:
         return self.reference.rpartition(":")[2]
 
     def having(self, config: Mapping[str, Any], inputs: Mapping[str, Any]) -> Subject:
-        """Copy of this subject with another config and other arguments."""
+        """Copy of this subject with another config and other arguments, and without measured FLOPs."""
         return replace(self, config=config, inputs=inputs, measured=None)
 
     def build(self) -> Any:
@@ -53,7 +58,7 @@ class Subject:
             return built(kind, given).eval()
 
     def arguments(self) -> dict[str, Any]:
-        """Build the call arguments from their descriptions."""
+        """Argument of the call -> its value, with tensors built from their descriptions."""
         return {name: argument(value, self.device) for name, value in self.inputs.items()}
 
 
@@ -75,7 +80,7 @@ def argument(value: Any, device: str) -> Any:
 
 
 def full_config(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Complete config of a built module, including the defaults that its class fills in."""
+    """Field -> value for all fields of a built module's config: those ``given``, and the class's defaults."""
     config: Any = getattr(model, "config", None)
     if hasattr(config, "to_dict"):
         return {**dict(given), **config.to_dict()}
@@ -83,7 +88,7 @@ def full_config(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed(kind: Any, config: Mapping[str, Any]) -> dict[str, Any]:
-    """``config`` plus the signature defaults of a class without a config object."""
+    """``config`` plus, if the class ``kind`` has no config class, the defaults in its signature."""
     return {**({} if config_class_of(kind) else signature_of(kind)), **config}
 
 

@@ -9,11 +9,9 @@ from typing import Any
 
 from symflops.draft.fit.formula import Vector
 from symflops.draft.trace.steps import Step, steps_in
-from symflops.draft.write.dimensions import Dimensions, constant
+from symflops.draft.write.dimensions import Dimensions, constant, grid_tag
 from symflops.draft.write.products import write_product
-from symflops.draft.write.scopes import Fields, Scope, Val
-from symflops.draft.write.streams import grid_tag
-from symflops.draft.write.values import Values
+from symflops.draft.write.values import Fields, Scope, Val, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class Convolution:
 
     @property
     def moves(self) -> list[tuple[Vector, ...]]:
-        """Arguments of :meth:`Axes.convolved` for each axis: lengths and options."""
+        """For each axis: (length before, length after, kernel, stride, padding, dilation)."""
         return list(zip(self.before, self.after, self.kernel, self.stride, self.padding, self.dilation, strict=True))
 
     @property
@@ -57,7 +55,7 @@ class Convolution:
 
 
 def convolution_of(step: Step, dims: Dimensions) -> Convolution:
-    """Unpack a step's numbers: sizes, shapes, and (if the kernel is a parameter) options."""
+    """Sizes and options of a convolution step; the options only if its kernel is a parameter."""
     ranks: tuple[int, ...] = step.words[3] if step.parameters else step.words[1]
     rank = ranks[0] - 2
     first, last = 3 + 2 * rank, 3 + 2 * rank + sum(ranks)
@@ -112,7 +110,7 @@ def write_conv(step: Step, scope: Scope, values: Values) -> None:
 
 
 def read_axes(step: Step, conv: Convolution, scope: Scope, values: Values) -> Val:
-    """Operand of a convolution, in a stream with the convolution's axes."""
+    """Operand of a convolution, in a stream with the convolution's axes; moved by a ``select`` if necessary."""
     dims = values.dims
     rows, once = dims.rows(dims.times(conv.items, *conv.before))
     items, _ = dims.rows(conv.items)
@@ -152,7 +150,10 @@ def write_result(step: Step, conv: Convolution, like: Val, key: str, fields: Fie
 
 
 def options_of(conv: Convolution, path: str, dims: Dimensions) -> Fields:
-    """Fields for the kernel and all non-default options; a single number if all axes are equal."""
+    """Fields for the kernel and all non-default options of a convolution.
+
+    Each is the text of a list with one formula per axis; for options, a single formula if all axes are equal.
+    """
     fields: Fields = {"kernel": dims.listed(conv.kernel, path)}
     for word, usual in (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0)):
         vectors: list[Vector] = getattr(conv, word)

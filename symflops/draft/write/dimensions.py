@@ -1,15 +1,35 @@
-"""Writes rows and widths over all samples as formulas."""
+"""Writes rows and widths over all samples as formulas, and rows as streams.
+
+A stream has the axes of a convolution, one length for other rows, or rows per batch.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from symflops.draft.fit.axes import Axes
 from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.formula import Formula, Vector, product, words
-from symflops.draft.fit.symbols import Names
+from symflops.draft.fit.symbols import Names, fresh
 from symflops.draft.sample.family import Family
 from symflops.draft.trace.steps import Step
-from symflops.draft.write.scopes import Unsolved
+
+AXES = {1: ("steps",), 2: ("rows", "columns"), 3: ("frames", "rows", "columns")}
+WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Unsolved:
+    """A dimension without a formula.
+
+    ``place`` says in words where it is in the graph; ``values`` has its value in each sample.
+    """
+
+    place: str
+    values: Vector
 
 
 def constant(vector: Vector, value: int) -> bool:
@@ -37,21 +57,21 @@ class Dimensions:
         self.unsolved: list[Unsolved] = []
 
     def of(self, step: Step, place: int) -> Vector:
-        """Value of the number ``place`` of a step, in each sample."""
+        """Vector of the number at position ``place`` in a step's ``numbers``."""
         return self.family.numbers(step, lambda one: one.numbers[place])
 
     def slice(self, step: Step, start: int, count: int) -> list[Vector]:
-        """Values of ``count`` numbers of a step from ``start`` on: for each number, its value in each sample."""
+        """Vectors of ``count`` consecutive numbers of a step, from position ``start`` on."""
         return [self.of(step, start + place) for place in range(count)]
 
     def result(self, step: Step) -> list[Vector]:
-        """Shape of a step's result, with the values of each dimension in all samples."""
+        """Shape of a step's result: a vector for each dimension."""
         ranks = next((word for word in reversed(step.words) if isinstance(word, tuple)), (0,))
         options = 4 * step.words[1] + 1 if step.kind == "conv" and step.parameters else 0
         return self.slice(step, len(step.numbers) - options - ranks[-1], ranks[-1])
 
     def turns(self, step: Step) -> Vector:
-        """How many times a step runs, in each sample."""
+        """Vector of how many times a step runs."""
         return self.family.numbers(step, lambda one: one.times)
 
     def times(self, *vectors: Vector) -> Vector:
@@ -110,3 +130,80 @@ class Dimensions:
     def shaped(self, rows: Vector, width: Vector) -> tuple[Vector, Vector]:
         """(Rows, width) as given; if the width depends on a length, all elements become rows of width 1."""
         return (self.times(rows, width), self.one) if self.has_length(width) else (rows, width)
+
+
+class Streams:
+    """The streams of a draft.
+
+    Attributes:
+        axes: Formulas of the axes of convolutions.
+        grids: Rows per item -> identity (tag) and axes of the stream of a convolution with that many rows.
+        of_inputs: Input -> its axes, if a convolution reads it.
+        once: Name of a stream that exists once per batch -> its declaration.
+    """
+
+    def __init__(self, dims: Dimensions) -> None:
+        self.dims = dims
+        self.axes = Axes(dims.fitter)
+        self.grids: dict[Vector, tuple[Any, dict[str, str]]] = {}
+        self.of_inputs: dict[str, dict[str, str]] = {}
+        self.once: dict[str, Any] = {}
+
+    def tag(self, rows: Vector, once: bool) -> Any:
+        """Identity of the stream of values with these rows; values with equal tags are in one stream.
+
+        It is that of a convolution with as many rows, or else made of the rows. With ``once``, rows are per batch, else per
+        item.
+        """
+        return self.grids[rows][0] if not once and rows in self.grids else ("rows", once, rows)
+
+    def of(self, rows: Vector, once: bool) -> Any:
+        """``stream`` field of an entry with these rows: a name if ``once`` (rows per batch), else axes."""
+        return self.per_batch(rows) if once else self.per_item(rows)
+
+    def per_item(self, rows: Vector) -> dict[str, str]:
+        """Axis -> text of its length, for a value with ``rows`` rows per item.
+
+        They are the axes of a convolution with as many rows, else a single axis ``m``, or none for a single row.
+        """
+        if rows in self.grids:
+            return dict(self.grids[rows][1])
+        text = self.dims.text(rows, "rows")
+        return {"m": text} if text != "1" else {}
+
+    def per_batch(self, rows: Vector) -> str:
+        """Name of a stream that exists once per batch and has ``rows`` rows, added if it is new.
+
+        It is ``once`` for a single row. In the number of rows, the longest item of the batch takes the place of lengths of
+        one item.
+        """
+        text = self.dims.text(rows, "rows")
+        if text == "1":
+            return "once"
+        names = self.dims.names
+        text = WORD.sub(lambda word: f"longest({word[0]})" if word[0] in names.lengths else word[0], text)
+        known = {stream["axes"]["m"]: name for name, stream in self.once.items()}
+        name = known.get(text) or fresh("positions", {*self.once, *names.sizes, *names.lengths})
+        self.once.setdefault(name, {"over": "once", "axes": {"m": text}})
+        return name
+
+    def named_axes(self, sizes: list[Vector]) -> dict[str, str]:
+        """Name of each axis of a convolution -> text of its length.
+
+        ``sizes`` are the lengths, one vector (values in all samples) per axis.
+        """
+        return {label: self.dims.text(size, "axes") for label, size in zip(AXES[len(sizes)], sizes, strict=True)}
+
+    def remember(self, items: Vector, sizes: list[Vector]) -> None:
+        """Store the axes of a convolution as those of all values with as many rows.
+
+        Not if its batch is not the model's, or if its only axis is an input length. ``items`` is its batch, ``sizes`` its axes.
+        """
+        if items == self.dims.names.batch and (len(sizes) > 1 or sizes[0] not in self.dims.fitter.symbols.values()):
+            named = self.named_axes(sizes)
+            self.grids.setdefault(self.dims.times(*sizes), (grid_tag(items, sizes), named))
+
+
+def grid_tag(items: Vector, sizes: list[Vector]) -> Any:
+    """Identity of the stream with ``items`` as their batch and the axes ``sizes`` of a convolution."""
+    return ("axes", (items,), tuple(sizes))

@@ -1,4 +1,4 @@
-"""Writes linears, products of two values, triangular solves, embeddings and normalisations."""
+"""Writes linears, products of two values, triangular solves, embeddings, normalisations and joins."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import replace
 from symflops.draft.fit.formula import Vector
 from symflops.draft.trace.steps import Ref, Step
 from symflops.draft.write.dimensions import Dimensions, constant, quotient
-from symflops.draft.write.scopes import Fields, Scope, Val
-from symflops.draft.write.values import Values
+from symflops.draft.write.values import Fields, Scope, Val, Values
 
 
 def write_linear(step: Step, scope: Scope, values: Values) -> None:
@@ -25,7 +24,7 @@ def write_linear(step: Step, scope: Scope, values: Values) -> None:
     if not bias:
         fields["bias"] = "false"
     fields |= paths.parameters(step.parameters, key, scope)
-    fields |= stored(weight, outer, inner, dims)
+    fields |= weight_shape(weight, outer, inner, dims)
     stored_rows = dims.family.shape(weight)[0] if "rows_of" in fields else outer
     if bias and dims.family.shape(bias[0]) != (stored_rows,):
         fields.pop("bias_name", None)
@@ -44,7 +43,7 @@ def sides_of(step: Step, dims: Dimensions) -> tuple[Vector, Vector, Vector]:
 
 
 def rows_read(ref: Ref, total: Vector, scope: Scope, values: Values) -> tuple[Vector, bool]:
-    """Rows of the operand of a linear, per item or per batch, and whether they exist once per batch.
+    """(Rows of the operand of a linear per item, False), or (rows per batch, True).
 
     ``total`` is their number in the whole batch.
     """
@@ -55,7 +54,7 @@ def rows_read(ref: Ref, total: Vector, scope: Scope, values: Values) -> tuple[Ve
     return rows, once
 
 
-def stored(weight: str, outer: Vector, inner: Vector, dims: Dimensions) -> Fields:
+def weight_shape(weight: str, outer: Vector, inner: Vector, dims: Dimensions) -> Fields:
     """Fields for the shape in which a weight is stored, empty if that is (``outer``, ``inner``).
 
     They are ``in_out`` if it is the reverse, ``rows_of`` if only the rows differ, else ``shape``.
@@ -118,7 +117,7 @@ def read_sides(step: Step, batch: Vector, once: bool, sizes: list[Vector], scope
 
 
 def result_of(step: Step, batch: Vector, sizes: list[Vector], values: Values) -> tuple[Vector, Vector]:
-    """Rows and width of the result of a product or convolution of two values, from its index sizes."""
+    """(Rows, width) of the result of a product or convolution of two values, from its index sizes."""
     dims = values.dims
     if step.kind == "conv":
         return dims.shaped(dims.times(batch, *sizes[len(sizes) // 2 + 1 :]), sizes[1])
@@ -170,10 +169,10 @@ def write_norm(step: Step, scope: Scope, values: Values) -> None:
     dims, paths = values.dims, values.paths
     value = values.source(step.operands[0], dims.slice(step, 0, step.words[1][0]), scope)
     weight = step.parameters[0]
-    value = divided(value, dims.family.shape(weight), scope, values)
+    value = in_norm_rows(value, dims.family.shape(weight), scope, values)
     path = weight.rpartition(".")[0]
     key = paths.relative(path, scope)
-    fields: Fields = {"op": step.words[0], "from": value.name, **normalised(weight, value.width, dims)}
+    fields: Fields = {"op": step.words[0], "from": value.name, **norm_shape(weight, value.width, dims)}
     biased = len(step.parameters) > 1
     if biased != (step.words[0] != "rms_norm"):
         fields["bias"] = str(biased).lower()
@@ -181,7 +180,7 @@ def write_norm(step: Step, scope: Scope, values: Values) -> None:
     values.put(step, replace(value, name=path), key, fields, scope, step.parameters)
 
 
-def divided(value: Val, shape: tuple[Vector, ...], scope: Scope, values: Values) -> Val:
+def in_norm_rows(value: Val, shape: tuple[Vector, ...], scope: Scope, values: Values) -> Val:
     """Value in rows as long as a weight of this ``shape``; itself if its width is a multiple of that.
 
     If its number of elements is no multiple of the length, it keeps its number of rows, and these are cut.
@@ -192,7 +191,7 @@ def divided(value: Val, shape: tuple[Vector, ...], scope: Scope, values: Values)
     return values.fitted(value, rows or value.rows, shape[0], scope, value.once)
 
 
-def normalised(weight: str, width: Vector, dims: Dimensions) -> Fields:
+def norm_shape(weight: str, width: Vector, dims: Dimensions) -> Fields:
     """Field for the shape of a normalisation's weight, empty if that is the operand's ``width``.
 
     It is ``dim`` for one dimension, else ``shape``.
@@ -201,3 +200,101 @@ def normalised(weight: str, width: Vector, dims: Dimensions) -> Fields:
     if shape == (width,):
         return {}
     return {"dim": dims.text(shape[0], weight)} if len(shape) == 1 else {"shape": dims.listed(shape, weight)}
+
+
+def write_join(step: Step, scope: Scope, values: Values) -> None:
+    """Write a join, a step that combines values without a contraction, as ``concat`` or elementwise."""
+    dims = values.dims
+    shape = dims.result(step)
+    read = read_operands(step, shape, scope, values)
+    elements, once = dims.rows(dims.times(*shape))
+    if all(value.once for value in read):
+        elements, once = dims.times(*shape), True
+    if step.words[0] == "cat" and len(read) > 1 and write_concat(step, read, elements, once, scope, values):
+        return
+    read, fits = arranged(read, elements, once, dims)
+    first = read[0] if fits else values.fitted(read[0], *shape_for(read, elements, shape, dims), scope, once)
+    values.made[step.id] = first
+    if len(read) > 1:
+        read = [first, *read[1:]]
+        fields: Fields = {"op": operator(step, read), "from": [value.name for value in read]}
+        values.put(step, first, "_", fields, scope)
+
+
+def arranged(read: Sequence[Val], elements: Vector, once: bool, dims: Dimensions) -> tuple[list[Val], bool]:
+    """Reorder the operands of a step: those with as many elements as its result come first.
+
+    Args:
+        read: The operands.
+        elements: The elements of the result, per item of the batch.
+        once: Whether the result exists once per batch, and ``elements`` are per batch.
+        dims: Finds formulas of dimensions.
+
+    Returns:
+        (All operands in the new order, whether any has as many elements).
+    """
+    whole = [value for value in read if value.once == once and dims.times(value.rows, value.width) == elements]
+    first = [*whole, *(value for value in read if value.once == once), *read][0]
+    rest = [value for value in (*whole, *(one for one in read if one not in whole)) if value is not first]
+    return [first, *rest], bool(whole)
+
+
+def read_operands(step: Step, shape: Sequence[Vector], scope: Scope, values: Values) -> list[Val]:
+    """Operands of a step, without duplicates; inputs of the module take ``shape``, that of the result."""
+    found = values.read_all(step.operands, scope)
+    found += [values.in_shape(ref, shape, scope) for ref in step.operands if ref.kind == "input"]
+    return list({value.name: value for value in found}.values())
+
+
+def shape_for(read: Sequence[Val], elements: Vector, shape: Sequence[Vector], dims: Dimensions) -> tuple[Vector, Vector]:
+    """(Rows, width) for a value with this number of elements.
+
+    The width is the first of the operands' and the last dimension of ``shape`` for which the rows have a formula.
+    """
+    widths = [value.width for value in read if not value.once and quotient(elements, value.width) is not None]
+    rows_of = {
+        width: tuple(e // w if w else 1 for e, w in zip(elements, width, strict=True))
+        for width in (*widths, shape[-1] if shape else dims.one)
+    }
+    width = next((width for width, rows in rows_of.items() if dims.formula(rows) is not None), next(iter(rows_of)))
+    return dims.shaped(rows_of[width], width)
+
+
+def operator(step: Step, read: Sequence[Val]) -> str:
+    """Operator of a join (a step that combines values), whose operands are ``read``.
+
+    ``map`` if they are in different streams, ``add`` for a sum of values of equal shape, else ``mul``.
+    """
+    first = read[0]
+    if not all(value.tag == first.tag or value.once or set(value.rows) == {1} for value in read):
+        return "map"
+    same = all(value.width == first.width and (value.once or value.rows == first.rows) for value in read)
+    return "add" if step.words[0] == "add" and same else "mul"  # operators do not add values of fewer rows
+
+
+def write_concat(step: Step, read: Sequence[Val], elements: Vector, once: bool, scope: Scope, values: Values) -> bool:
+    """Write a concatenation along tokens or along the width; returns False if the shapes fit neither.
+
+    Args:
+        step: The step.
+        read: Its operands.
+        elements: The elements of the result, per item of the batch.
+        once: Whether the result exists once per batch, and ``elements`` are per batch.
+        scope: The list of entries to append to.
+        values: The values of the draft.
+    """
+    if any(value.once != once or not value.width for value in read):
+        return False
+    first, times = read[0], values.dims.times
+    fields: Fields = {"from": [value.name for value in read]}
+    rows = tuple(map(sum, zip(*(value.rows for value in read), strict=True)))
+    width = tuple(map(sum, zip(*(value.width for value in read), strict=True)))
+    if all(value.width == first.width for value in read) and times(rows, first.width) == elements:
+        like = Val("joined", rows, first.width, once, ("cat", *(value.tag for value in read)))
+        fields = {"along": "tokens", **fields}
+    elif all((value.rows, value.tag) == (first.rows, first.tag) for value in read) and times(first.rows, width) == elements:
+        like = replace(first, name="joined", width=width)
+    else:
+        return False
+    values.put(step, like, "_", {"op": "concat", **fields}, scope)
+    return True
