@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import sys
 
-from symflops.cli import trace
+from symflops.cli import trace, verify
 from tests.docs.pages import DOCS, blocks, commands, run, same
 
 PAGE = DOCS / "tracing.md"
@@ -36,3 +36,7 @@ def test_all_commands_are_understood():
     trace.configure(parser)
     for line in found:
         assert parser.parse_args(shlex.split(line)).reference
+    (line,) = re.findall(r"^symflops verify (.*)$", PAGE.read_text("utf-8"), re.MULTILINE)
+    parser = argparse.ArgumentParser()
+    verify.configure(parser)
+    assert parser.parse_args(shlex.split(line)).symbolic
