@@ -15,7 +15,7 @@ from typing import Any
 
 from symflops.cli.terminal import argument, arguments_of
 from symflops.support.errors import SymflopsError
-from symflops.support.reading import parse_json, read_json
+from symflops.support.reading import json_object
 
 configure = arguments_of(
     argument("reference", metavar="PACKAGE:CLASS", help="a module class: transformers:X, my_pkg.models:X, path/file.py:X"),
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         sys.path.insert(0, here)  # a user's own package is found where the command runs, as 'python -m' finds it
     config, inputs, options = given(args)
     subject = Subject(args.reference, config, inputs, options, args.device)
-    published = [Subject(args.reference, read(path), inputs, options, args.device) for path in args.published]
+    published = [Subject(args.reference, json_object(path), inputs, options, args.device) for path in args.published]
     try:
         found = draft_in_process(subject, args.timeout, show_progress(), published, variants_of(args, subject))
     finally:
@@ -82,7 +82,7 @@ def variants_of(args: argparse.Namespace, subject: Any) -> dict[str, Any]:
             name, equals, path = text.partition("=")
             if not (name and equals and path) or name in table:
                 raise SymflopsError(f"{option} {text}: write NAME=FILE, each name once")
-            table[name] = read(path)
+            table[name] = json_object(path)
         tables.append(table)
     configs, inputs = tables
     for name in inputs.keys() - configs.keys():
@@ -122,20 +122,12 @@ def given(args: argparse.Namespace) -> tuple[Any, Any, Any]:
     from symflops.draft.examples import example_of
 
     if args.config and args.inputs:
-        return read(args.config), read(args.inputs), {}
+        return json_object(args.config), json_object(args.inputs), {}
     found = example_of(args.reference)
     if found is None and not args.inputs:
         raise SymflopsError("give --inputs, and --config with small sizes: there is no example of this class")
     config, inputs, options = found or ({}, {}, {})
-    return (read(args.config) if args.config else config), (read(args.inputs) if args.inputs else inputs), options
-
-
-def read(text: str) -> Any:
-    """Parse a JSON object, given as text or as the path of a file."""
-    found = parse_json(text, "the JSON") if text.lstrip().startswith("{") else read_json(text)
-    if not isinstance(found, dict):
-        raise SymflopsError(f"{text}: not a JSON object")
-    return found
+    return (json_object(args.config) if args.config else config), (json_object(args.inputs) if args.inputs else inputs), options
 
 
 def show_progress() -> Any:

@@ -27,7 +27,7 @@ configure = arguments_of(
 
 def run(args: argparse.Namespace) -> int:
     """Trace a class and print its forms; return the exit code, 1 if they are not proven."""
-    from symflops.cli.draft import read
+    from symflops.support.reading import json_object
     from symflops.verify.classes import referenced
     from symflops.verify.symbolic import printing
     from symflops.verify.symbolic.tracing import trace
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # a user's own package is found where the command runs, as 'python -m' finds it
-    config, inputs = (None if text is None else read(text) for text in (args.config, args.inputs))
+    config, inputs = (None if text is None else json_object(text) for text in (args.config, args.inputs))
     found = trace(referenced(args.reference), config=config, inputs=inputs, seconds=args.timeout)
     if args.format == "json":
         print(json.dumps(printing.as_json(found), indent=1))

@@ -151,6 +151,18 @@ def parse_json(text: str, label: str) -> Any:
     return value
 
 
+def json_object(text: str) -> dict[str, Any]:
+    """Parse a JSON object, given as text or as the path of a file.
+
+    Raises:
+        SymflopsError: it cannot be read, or is not a JSON object.
+    """
+    found = parse_json(text, "the JSON") if text.lstrip().startswith("{") else read_json(text)
+    if not isinstance(found, dict):
+        raise SymflopsError(f"{text}: not a JSON object")
+    return found
+
+
 def read_own(path: str | os.PathLike[str], shape: Any) -> Any:
     """The JSON object in a file that symflops wrote; an empty dict if the file is missing or damaged.
 

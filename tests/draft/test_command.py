@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from symflops.cli.draft import read, save
+from symflops.cli.draft import save
 from symflops.support.errors import SymflopsError
+from symflops.support.reading import json_object
 
 TEXT = "name: tiny\ntitle: Draft of Tiny\n"
 
@@ -25,6 +26,6 @@ def test_what_cannot_be_written_is_not_lost(tmp_path, capsys):
 
 def test_json_is_a_file_or_the_text_itself(tmp_path):
     (tmp_path / "a.json").write_text('{"width": 8}', "utf-8")
-    assert read('{"width": 8}') == read(str(tmp_path / "a.json")) == {"width": 8}
+    assert json_object('{"width": 8}') == json_object(str(tmp_path / "a.json")) == {"width": 8}
     with pytest.raises(SymflopsError, match="not JSON"):
-        read('{"width": 8')
+        json_object('{"width": 8')

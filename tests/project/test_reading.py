@@ -16,6 +16,8 @@ READING = "support/reading.py"
 READS = {"open", "fdopen", "read_text", "read_bytes", "load", "loads", "safe_load", "reader", "DictReader", "loadtxt", "mmap"}
 MODULES = {"json", "yaml", "pickle", "csv", "np", "numpy", "torch", "marshal", "tomllib", "os", "io"}
 REASONS = {
+    ("verify/symbolic/process.py", "_answer"): "writes to a pipe of its own",
+    ("verify/symbolic/process.py", "_read"): "the answer of a process that it has just started",
     ("cli/draft.py", "report"): "parses a text that was printed just now",
     ("draft/prove/census.py", "entry_of"): "copies what is in memory",
     ("cli/main.py", "_exit_for"): "opens the null device",

@@ -157,9 +157,7 @@ def numbers_at(values: Mapping[str, int], derived: Mapping[sympy.Symbol, sympy.E
     """Complete ``values`` by the fields that equations give; None if one would be no positive integer."""
     found = dict(values)
     for one, expression in derived.items():
-        value = sympy.sympify(expression).xreplace(
-            {of: sympy.Integer(found[of.name]) for of in expression.free_symbols if of.name in found}
-        )
+        value = expression.xreplace({of: sympy.Integer(found[of.name]) for of in expression.free_symbols if of.name in found})
         if not value.is_Integer or value <= 0:
             return None
         found[one.name] = int(value)

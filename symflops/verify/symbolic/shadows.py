@@ -13,9 +13,10 @@ import re
 import sys
 import types
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
+from symflops.support.findings import SymflopsError
+from symflops.support.reading import read_text
 from symflops.verify.tensors import needed
 
 CONSTANTS = 4096
@@ -288,6 +289,6 @@ def shadow(own: tuple[str, ...], functions: Mapping[Any, Any]) -> None:
 def is_dtype(module: types.ModuleType) -> bool:
     """Whether a module's source uses ``int`` as a dtype."""
     try:
-        return re.search(r"dtype=int[,) ]|\.to\(int\)", Path(str(module.__file__)).read_text("utf-8")) is not None
-    except (OSError, UnicodeDecodeError):
+        return re.search(r"dtype=int[,) ]|\.to\(int\)", read_text(str(module.__file__))) is not None
+    except (SymflopsError, UnicodeDecodeError):
         return True

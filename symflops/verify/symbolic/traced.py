@@ -128,7 +128,7 @@ class Traced:
         for path in sorted(self.modules, key=lambda path: path.split(".")):
             if self.modules[path] != 0 and path != "Global":
                 below = path.partition(".")[2]
-                sides = ", ".join(text_of(sympy.sympify(side).xreplace(short)) for side in self.shapes.get(below, ()))
+                sides = ", ".join(text_of(side.xreplace(short)) for side in self.shapes.get(below, ()))
                 text = text_of(neat(self.modules[path].xreplace(short)))
                 found.append({"path": below, "shape": f"[{sides}]" if sides else "", "forward": text})
         return found

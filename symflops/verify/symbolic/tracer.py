@@ -178,11 +178,11 @@ class Tracing:
     def final(self, found: Any) -> Any:
         """An expression with what equations tie replaced, in the names of fields and lengths."""
         for _ in range(STEPS):
-            after = sympy.sympify(found).xreplace(self.env.replacements)
+            after = found.xreplace(self.env.replacements)
             if after == found:
                 break
             found = after
-        return standard(sympy.sympify(found).xreplace(self.names))
+        return standard(found.xreplace(self.names))
 
 
 def standard(found: sympy.Basic) -> Any:
