@@ -188,7 +188,14 @@ class _Analyser:
     def growth(
         self, unknown: Unknown, reach: str, assumed: tuple[Assumption, ...], costs: Mapping[str, Mapping[str, Powers]]
     ) -> Growth:
-        """Assemble the :class:`Growth` in one length; ``costs`` maps passes to part -> power -> coefficient."""
+        """How the FLOPs of both passes grow with one length: crossovers, shares of attention, and the cost of one more token.
+
+        Args:
+            unknown: The length that grows, or several that are equal.
+            reach: ``LONG`` or ``SHORT``: whether windows are shorter than the length.
+            assumed: The values of the other lengths.
+            costs: Pass -> part of the model -> power of the length -> coefficient in FLOPs.
+        """
         attention, others = sides(costs[FORWARD])
         crossovers = tuple(
             self.crossover(work, *sides(costs[work]), unknown, assumed) for work in PASSES if ATTENTION in costs[work]
