@@ -278,7 +278,9 @@ class _Analyser:
         return found
 
     def by_degree(self, items: str, weights: Mapping[Formula, Fraction], lengths: Lengths) -> dict[Fraction, dict[str, Poly]]:
-        """Map each power of the tokens to the forward work of one item that it contains: part -> polynomial.
+        """Map each power of the tokens to the forward FLOPs of an item that grow with it: part -> polynomial of the lengths.
+
+        ``weights`` has, for each length that grows with the tokens, the power of the tokens with which it grows.
 
         Raises:
             NotPolynomialError: the work is no polynomial of its lengths.
