@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -32,6 +33,10 @@ CALLS: dict[str, Callable[[torch.Tensor, torch.Tensor, Any], torch.Tensor]] = {
     "group_norm": lambda x, y, n: functional.group_norm(x, n),
     "masked_scatter": lambda x, y, n: x.masked_scatter(torch.ones_like(x, dtype=torch.bool), y),
     "linspace": lambda x, y, n: x * torch.linspace(0, 1, 14),
+    "arange": lambda x, y, n: x.sum() * torch.arange(0, 1, 4 / (8 * n), dtype=torch.float32),
+    "polar": lambda x, y, n: torch.polar(x, y).abs(),
+    "expand": lambda x, y, n: torch.baddbmm(x[0][:, :1, :1], y[0], x[0].transpose(1, 2)),
+    "numpy": lambda x, y, n: x * np.sqrt(n) + x * np.sqrt(x.numel() / y.numel()),
     "rand": lambda x, y, n: x * torch.rand([]),
     "bilinear": lambda x, y, n: functional.bilinear(x, y, x.new_zeros(5, x.shape[-1], y.shape[-1])),
     "sqrt": lambda x, y, n: x * nn.modules.conv.math.sqrt(n),

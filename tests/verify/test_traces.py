@@ -117,9 +117,30 @@ def test_the_domain_has_what_the_class_refuses_and_what_costs_something_else():
     assert branching.at({"b": 2, "s": 19})["forward"] == 2 * 38 * 64
 
 
-def test_what_does_not_grow_by_equal_layers_is_not_proven():
+def test_a_number_of_unequal_layers_is_a_number():
     found = symflops.trace(modules.Quadratic, inputs={"x": {"shape": [3, 4]}})
-    assert not found.proven and "parameters" in found.unproven
+    assert found.proven and found.fields["layers"].kind == "dropped" and "not linear" in found.fields["layers"].note
+    with pytest.raises(SymflopsError, match="'layers' is dropped"):
+        found.estimator({"layers": 5})
+
+
+def test_kinds_of_layers_that_take_turns_grow_by_their_period():
+    found = symflops.trace(modules.Alternating, inputs={"x": {"shape": [3, 5, 20]}})
+    assert found.proven and conditions(found) == {"layers % 2 == 0", "layers >= 2"} and found.fields["period"].kind == "dropped"
+    assert equal(found.parameters, "layers*width**2 * 3/2")
+    with pytest.raises(SymflopsError, match="outside of the domain"):
+        found.estimator({"layers": 5})
+
+
+def test_the_first_layers_may_be_others():
+    found = symflops.trace(modules.Late, inputs={"x": {"shape": [3, 20]}})
+    assert found.proven and conditions(found) == {"layers >= 3"}
+    assert equal(found.parameters, "3*width*hidden + (layers - 3)*width**2")
+
+
+def test_two_numbers_of_layers_may_multiply():
+    found = symflops.trace(modules.Nested, inputs={"x": {"shape": [3, 20]}})
+    assert found.proven and equal(found.parameters, "outer*inner*width**2") and conditions(found) <= {"outer >= 2", "inner >= 2"}
 
 
 def test_an_operator_without_a_rule_is_listed():
@@ -138,7 +159,7 @@ def test_time_is_limited():
             while True:
                 x = x + 1
 
-    with pytest.raises(SymflopsError, match="tracing Slow took more than 2 s"):
+    with pytest.raises(SymflopsError, match="tracing Slow took more than 3 s"):
         symflops.trace(Slow(), torch.randn(2), seconds=1)
 
 

@@ -116,6 +116,63 @@ class Quadratic(nn.Module):
         return x
 
 
+class Alternating(nn.Module):
+    """Every ``period``-th layer has two linears, the others one."""
+
+    def __init__(self, width: int = 20, layers: int = 4, period: int = 2) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.Sequential(*(nn.Linear(width, width, bias=False) for _ in range(2 if place % period == 0 else 1)))
+            for place in range(layers)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Late(nn.Module):
+    """The first three layers go through another width."""
+
+    def __init__(self, width: int = 20, hidden: int = 12, layers: int = 7) -> None:
+        super().__init__()
+        wide = (nn.Linear(width, width, bias=False) for _ in range(layers - 3))
+        self.layers = nn.ModuleList([*(Through(width, hidden) for _ in range(min(3, layers))), *wide])
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Through(nn.Module):
+    """A width, and back by the same weights."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(hidden, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.weight.T @ self.weight
+
+
+class Nested(nn.Module):
+    """Groups of layers."""
+
+    def __init__(self, width: int = 20, outer: int = 4, inner: int = 5) -> None:
+        super().__init__()
+        self.groups = nn.ModuleList(
+            nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(inner)) for _ in range(outer)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        for group in self.groups:
+            for layer in group:
+                x = layer(x)
+        return x
+
+
 class Valued(nn.Module):
     """Looks at a number of its inputs."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from symflops.support.errors import SymflopsError
@@ -16,9 +17,15 @@ from symflops.verify.tensors import needed
 
 FEW = (2, 4)
 """Numbers of layers that are tried in place of the config's."""
+PATIENCE = 60
+"""Runs of a class that may be made to find the steps of one number of layers."""
 DEEPEST = 200
 """Largest number that may be a number of layers."""
 CANDIDATES = 24
+PERIODS = (1, 2, 3, 4, 5, 6, 8)
+"""Numbers of layers after which their kinds may repeat."""
+LATEST = 6
+"""Number of layers at which a model has all its kinds of layers, at the latest."""
 
 
 def example_of(target: Target | LiveTarget, given: Given | None = None) -> Example:
@@ -51,6 +58,7 @@ def example_of(target: Target | LiveTarget, given: Given | None = None) -> Examp
             except Exception as error:
                 errors.setdefault(said(error))
                 continue
+            with_steps(found, layers)
             return with_distinct_numbers(found)
         if not layers:
             break
@@ -80,15 +88,58 @@ def depths_in(target: Target | LiveTarget, model: Any, numbers: Mapping[Place, i
     return found
 
 
+def with_steps(example: Example, own: Mapping[Place, int]) -> None:
+    """Find from which number of layers on, and by which steps, the figures of a class are linear in it.
+
+    A number of layers of which that is not found keeps the config's value and is no symbol.
+
+    Args:
+        example: Gets its numbers of layers, the steps, and the least numbers.
+        own: The numbers of layers of the config.
+    """
+    for place, number in own.items():
+
+        def built(layers: int, place: Place = place) -> tuple[int, ...]:
+            model = example.target.build(example.target.settings({**example.depths, place: layers}))
+            return sum(one.numel() for one in model.parameters()), sum(1 for _ in model.modules())
+
+        def counted(layers: int, place: Place = place) -> tuple[int, ...]:
+            found = replace(example, depths={**example.depths, place: layers}).real({}, example.lengths)
+            return found.parameters, found.forward, found.backward
+
+        def linear(first: int, step: int) -> bool:
+            places = range(first, first + max(2 * step, LATEST) + 1, step)
+            with needed("torch").device("meta"):
+                if not equal_steps([built(at) for at in places]):
+                    return False
+            return equal_steps([counted(at) for at in (*places[:2], places[-1])], (len(places) - 2))
+
+        until = time.process_time() + PATIENCE * max(0.2, seconds_of(example))
+        choices = ((step, first) for step in PERIODS for first in range(1, LATEST + 1) if (number - first) % step == 0)
+        try:
+            step, first = next(pair for pair in choices if time.process_time() < until and linear(pair[1], pair[0]))
+        except Exception:
+            example.depths[place] = number
+            continue
+        example.depths[place] = first if first > 1 else first + step
+        example.steps[place], example.least[place] = step, first
+
+
+def equal_steps(rows: Sequence[tuple[int, ...]], last: int = 1) -> bool:
+    """Whether figures grow by the same amounts from row to row; the last row is ``last`` steps after the one before it."""
+    steps = [tuple(b - a for a, b in zip(*pair, strict=True)) for pair in itertools.pairwise(rows)]
+    return all(tuple(last * one for one in steps[0]) == step for step in steps[-1:]) and len(set(steps[:-1])) <= 1
+
+
 def with_distinct_numbers(example: Example) -> Example:
     """An example in which equal fields are made different where the class still runs; else they stay equal."""
     settings = example.target.settings(example.depths)
     fields = {place: value for place, value in places(settings) if value >= 2 and place not in example.depths}
     own, taken = dict(fields), set(example.lengths.values())
-    began = time.monotonic()
+    began = time.process_time()
     patience = 8 * max(0.2, seconds_of(example))
     for place, value in list(fields.items()):
-        if value not in taken or time.monotonic() - began > patience:
+        if value not in taken or time.process_time() - began > patience:
             taken.add(value)
             continue
         for other in (value // 2, value // 4, value * 2, value * 3, value + 1):
@@ -107,6 +158,6 @@ def with_distinct_numbers(example: Example) -> Example:
 
 def seconds_of(example: Example) -> float:
     """Seconds of one run on the meta device."""
-    began = time.monotonic()
+    began = time.process_time()
     example.real({}, example.lengths)
-    return time.monotonic() - began
+    return time.process_time() - began

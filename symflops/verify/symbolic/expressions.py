@@ -77,7 +77,7 @@ def divided(found: sympy.Expr, conditions: Sequence[sympy.Basic]) -> sympy.Expr:
         if isinstance(remainder, sympy.Mod) and one.rhs == 0:
             above, below = remainder.args
             for part in (below, *(below / factor for factor in sympy.Mul.make_args(below) if factor != below)):
-                found = found.xreplace({sympy.floor(above / part): above / part})
+                found = found.xreplace({sympy.floor(sympy.expand(above / part)): above / part})
     return sympy.expand(found) if found.has(sympy.Pow) else found
 
 

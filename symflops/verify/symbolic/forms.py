@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,6 +40,7 @@ class Forms:
         shapes: Output shape by module path.
         depths: Number of layers of the example, by the name of its field, of those that are symbols.
         lines: Field name -> source line that ties it to others, or fixes it.
+        layers: Conditions on numbers of layers under which the forms are linear in them.
     """
 
     example: Example
@@ -54,6 +56,7 @@ class Forms:
     shapes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     depths: dict[str, int] = field(default_factory=dict)
     lines: dict[str, str] = field(default_factory=dict)
+    layers: list[sympy.Basic] = field(default_factory=list)
 
     @property
     def symbols(self) -> list[sympy.Symbol]:
@@ -68,17 +71,18 @@ def forms_of(example: Example, seconds: float) -> Forms:
     Raises:
         Exception: whatever the class raises while no field is a symbol.
     """
-    until = time.monotonic() + seconds
+    until = time.process_time() + seconds
     fields, dropped = list(example.fields), dict[Place, str]()
     trace = attempt(example, fields, dropped, until)
     fixed = {place for place in fields if getattr(trace.derived.get(symbol(dotted(place))), "is_number", False)}
+    fixed |= dropped.keys()
     if any(
         example.fields[place] != example.own.get(place) for place in fixed
     ):  # numbers of layers, say, that were made distinct
         example.fields |= {place: example.own[place] for place in fixed}
         trace = attempt(example, fields, dropped, until)
     for place in list(dropped):  # another chance, one at a time
-        if time.monotonic() > until - seconds / 2:
+        if time.process_time() > until - seconds / 2:
             break
         try:
             trace = Tracing(example, [*fields, place]).run()
@@ -86,17 +90,84 @@ def forms_of(example: Example, seconds: float) -> Forms:
             continue
         fields.append(place)
         del dropped[place]
+    deeper, failed = deeper_traces(example, fields, until - seconds / 4)
+    if kinds := fields_of_kinds(trace, deeper.values()):
+        for place in kinds:
+            fields.remove(place)
+            dropped[place] = "it chooses the kinds of layers"
+        example.fields |= {place: example.own[place] for place in kinds}
+        trace = Tracing(example, fields).run()
+        deeper, failed = deeper_traces(example, fields, until - seconds / 8)
     counts = trace.counts
     found = Forms(
         example, counts.parameters, counts.forward, counts.backward, by_kind(counts), trace.derived, trace.guards, trace.places,
-        {dotted(place): why for place, why in dropped.items()}, counts.missed, first_of_kind(counts.shapes), {}, trace.lines,
+        {dotted(place): why for place, why in (dropped | failed).items()}, counts.missed, first_of_kind(counts.shapes), {},
+        trace.lines,
     )  # fmt: skip
-    for place in list(example.depths):
-        if time.monotonic() > until - seconds / 4:
-            found.dropped[dotted(place)] = "no time was left to trace another number of layers"
-            continue
-        deepen(found, trace, fields, place)
+    for place, other in deeper.items():
+        deepen(found, counts, other.counts, place)
+    for first, second in itertools.combinations(deeper, 2):
+        if not separate(example, first, second):
+            deepen_together(found, fields, {place: deeper[place].counts for place in (first, second)}, counts)
     return found
+
+
+def deeper_traces(example: Example, fields: Sequence[Place], until: float) -> tuple[dict[Place, Trace], dict[Place, str]]:
+    """A trace with one step more of each number of layers, and why there is none of others."""
+    found, failed = dict[Place, Trace](), dict[Place, str]()
+    for place, number in example.depths.items():
+        if place not in example.steps:
+            failed[place] = "the figures are not linear in it"
+        elif time.process_time() > until:
+            failed[place] = "no time was left to trace another number of layers"
+        else:
+            more = replace(example, depths={**example.depths, place: number + example.steps[place]})
+            try:
+                found[place] = Tracing(more, fields).run()
+            except Exception as error:
+                failed[place] = said(error)
+    return found, failed
+
+
+def separate(example: Example, one: Place, other: Place) -> bool:
+    """Whether the cost of a layer counted by ``one`` is the same for another number of layers counted by ``other``."""
+
+    def forward(*deeper: Place) -> int:
+        depths = {**example.depths, **{place: example.depths[place] + example.steps[place] for place in deeper}}
+        found = replace(example, depths=depths).real(example.fields, example.lengths)
+        return int(found.forward + found.backward + found.parameters)
+
+    try:
+        return forward(one, other) - forward(one) == forward(other) - forward()
+    except Exception:
+        return True  # which the proof finds out
+
+
+def deepen_together(found: Forms, fields: Sequence[Place], single: Mapping[Place, Counts], base: Counts) -> None:
+    """Add what two numbers of layers cost together beyond what each costs alone."""
+    example, more, depths = found.example, sympy.S.One, dict(found.example.depths)
+    for place in single:
+        more *= (symbol(dotted(place)) - example.depths[place]) / sympy.Integer(example.steps[place])
+        depths[place] += example.steps[place]
+    both = Tracing(replace(example, depths=depths), fields).run().counts
+    one, other = single.values()
+    for figure in FIGURES:
+        each = sum(
+            sign * getattr(counts, figure) for sign, counts in zip((1, -1, -1, 1), (both, one, other, base), strict=True)
+        )
+        setattr(found, figure, getattr(found, figure) + more * sympy.expand(each))
+    kinds = [by_kind(counts) for counts in (both, one, other, base)]
+    for path in set().union(*kinds):
+        values = [kind.get(path, sympy.S.Zero) for kind in kinds]
+        each = sympy.expand(values[0] - values[1] - values[2] + values[3])
+        found.modules[path] = found.modules.get(path, sympy.S.Zero) + more * each
+
+
+def fields_of_kinds(base: Trace, deeper: Iterable[Trace]) -> list[Place]:
+    """Fields with a condition for each layer, such as a period: they choose its kind by its index."""
+    known = {guard for guard, _ in base.guards}
+    names = {one.name for trace in deeper for guard, _ in trace.guards if guard not in known for one in guard.free_symbols}
+    return [place for name, place in base.places.items() if name in names]
 
 
 def attempt(example: Example, fields: list[Place], dropped: dict[Place, str], until: float) -> Trace:
@@ -107,7 +178,7 @@ def attempt(example: Example, fields: list[Place], dropped: dict[Place, str], un
             return tracing.run()
         except Exception as error:
             found, line = blamed(error, tracing)
-            if not fields or time.monotonic() > until:
+            if not fields or time.process_time() > until:
                 raise
             for place in found or set(fields):
                 fields.remove(place)
@@ -115,24 +186,22 @@ def attempt(example: Example, fields: list[Place], dropped: dict[Place, str], un
     return Tracing(example, []).run()
 
 
-def deepen(found: Forms, base: Trace, fields: Sequence[Place], place: Place) -> None:
+def deepen(found: Forms, base: Counts, deeper: Counts, place: Place) -> None:
     """Make a number of layers a symbol: the figures grow with it by the difference of two traces."""
     example, name = found.example, dotted(place)
-    number = example.depths[place]
-    deeper = replace(example, depths={**example.depths, place: number + 1})
-    try:
-        trace = Tracing(deeper, fields).run()
-    except Exception as error:
-        found.dropped[name] = said(error)
-        return
-    more = symbol(name) - number
+    number, step = example.depths[place], example.steps[place]
+    more = (symbol(name) - number) / sympy.Integer(step)
+    if example.least[place] > 1:
+        found.layers.append(symbol(name) >= example.least[place])
+    if step > 1:
+        found.layers.append(sympy.Eq(sympy.Mod(symbol(name), step), number % step))
     for figure in FIGURES:
-        step = getattr(trace.counts, figure) - getattr(base.counts, figure)
-        setattr(found, figure, getattr(found, figure) + more * sympy.expand(step))
-    before, after = by_kind(base.counts), by_kind(trace.counts)
+        each = getattr(deeper, figure) - getattr(base, figure)
+        setattr(found, figure, getattr(found, figure) + more * sympy.expand(each))
+    before, after = by_kind(base), by_kind(deeper)
     for path in before.keys() | after.keys():
-        step = sympy.expand(after.get(path, sympy.S.Zero) - before.get(path, sympy.S.Zero))
-        found.modules[path] = found.modules.get(path, sympy.S.Zero) + more * step
+        each = sympy.expand(after.get(path, sympy.S.Zero) - before.get(path, sympy.S.Zero))
+        found.modules[path] = found.modules.get(path, sympy.S.Zero) + more * each
     found.places[name] = place
     found.depths[name] = number
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from copy import deepcopy
@@ -16,14 +17,15 @@ import sympy
 from symflops.api import Model
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.formula.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, evaluate, symbols
+from symflops.ir.index_sets import SAMPLES
 from symflops.ir.program import Program
 from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
-from symflops.verify.classes import class_of, complete, in_evaluation
+from symflops.verify.classes import class_of, complete
 from symflops.verify.counting import starred
 from symflops.verify.live import outputs_of, reference_of
 from symflops.verify.symbolic.expressions import compiled, divided, symbol, text_of
-from symflops.verify.symbolic.target import Place, put
+from symflops.verify.symbolic.target import Place, Target, assign_given, switches
 from symflops.verify.symbolic.traced import FIGURES, Traced
 from symflops.verify.symbolic.tracing import SECONDS, trace
 from symflops.verify.tensors import arguments_of
@@ -36,6 +38,10 @@ FUNCTIONS = {
     "max": sympy.Max,
     "excess": lambda a: sympy.Max(0, a),
 }
+
+
+POINTS = 3
+"""Fewest points at which a spec must have the figures of its class in place of an identity of expressions."""
 
 
 class OpaqueError(SymflopsError):
@@ -53,6 +59,7 @@ class Identity:
         assumed: Conditions of the spec that hold at the case, and under which the identity does.
         numbers: Letters of the spec that are numbers in the trace, with the reason.
         failed: Why nothing was compared; else empty.
+        points: Random sizes at which figures were compared in place of expressions; 0 if expressions were.
     """
 
     case: str
@@ -61,15 +68,16 @@ class Identity:
     assumed: list[str] = field(default_factory=list)
     numbers: dict[str, str] = field(default_factory=dict)
     failed: str = ""
+    points: int = 0
 
     @property
     def grade(self) -> str:
         """``identity``, ``in part`` if letters are numbers or the trace is not proven, ``differs`` or ``not traced``."""
         if self.failed:
             return "not traced"
-        if self.gaps:
+        if self.gaps and self.traced and self.traced.proven:
             return "differs"
-        return "in part" if self.numbers or (self.traced and not self.traced.proven) else "identity"
+        return "in part" if self.numbers or self.gaps or (self.traced and not self.traced.proven) else "identity"
 
     def as_json(self) -> dict[str, Any]:
         """The comparison as JSON data; expressions are Python code."""
@@ -90,47 +98,99 @@ class Identity:
             return f"{self.case}: not traced: {self.failed}"
         lines = [f"{self.case}: {self.grade}, {len(self.traced.modules)} modules; " + ", ".join(self.traced.symbols())]
         lines += [f"  where {text_of(one)}" for one in self.traced.domain] + [f"  where {one}" for one in self.assumed]
+        lines += [f"  by comparison at {self.points} points of random sizes"] if self.points else []
         lines += [f"  {name} is a number: {why}" for name, why in self.numbers.items()]
         lines += [f"  {name}: the spec has {text_of(gap)} more" for name, gap in list(self.gaps.items())[:5]]
         return "\n".join(lines if self.traced.proven else [*lines, f"  unproven: {self.traced.unproven}"])
 
 
 def identity_of(model: Model, case: LiveCase, seconds: float = SECONDS) -> Identity:
-    """Trace the class of a case, and subtract its forms from the spec's, in total and module by module."""
+    """Trace the class of a case, and subtract its forms from the spec's, in total and module by module.
+
+    Where a formula of the spec cannot be written in the fields of the class, the figures of both are compared at large random
+    sizes instead.
+    """
     found = Identity(case.label)
     try:
         kind = class_of(reference_of(model, case), model.file.path.parent)
-        config = in_evaluation(model.spec, complete(kind, case.config))
+        config, settings = complete(kind, case.config), Target(kind, case.config).settings({})
+        for place in switches(settings):
+            assign_given(config, place, False)
         derived = model.derive("full", "torch", config=config)
         program = replace(derived.at(config).program, fields=derived.program.fields)  # whose defaults are formulas
         estimator = InterpretedEstimator(model.program(["full"], ["torch"], config), config, regime="full", convention="torch")
         inputs = arguments_of(program, case.batch, estimator.sizes, case.arguments)
-        found.traced = trace(kind, config=case.config, inputs=inputs, outputs=outputs_of(model), seconds=seconds)
-        Comparison(found, found.traced, program, estimator.sizes, case, inputs).run()
-        if found.gaps and agrees(model, case, config, found.traced):
-            found.numbers["a letter"] = "it could not be translated: at the unseen configs the spec is exact"
-            found.gaps = {}
+        found.traced = traced = trace(kind, config=case.config, inputs=inputs, outputs=outputs_of(model), seconds=seconds)
+        comparison = Comparison(found, traced, program, estimator.sizes, case, inputs)
+        try:
+            comparison.run()
+        except OpaqueError as error:
+            found.gaps["forward"], found.numbers = sympy.nan, {"a letter": str(error)}
+        if (found.gaps or comparison.depths) and traced.proven:
+            full = {**json.loads(json.dumps(settings)), **config} if isinstance(settings, dict) else config
+            Sampled(model, found, traced, full, comparison).run()
+        found.gaps = {name: gap for name, gap in found.gaps.items() if gap is not sympy.nan}
     except SymflopsError as error:
         found.failed = str(error).splitlines()[0]
     return found
 
 
-def agrees(model: Model, case: LiveCase, config: Mapping[str, Any], traced: Traced) -> bool:
-    """Whether a spec has the figures of a trace at all its unseen configs, with the lengths of the case."""
-    for point in traced.points():
-        fields = {name: value for name, value in point.items() if name not in traced.lengths}
-        changed = deepcopy(dict(config))
-        for name, value in fields.items():
-            put(changed, place_of(name), value)
-        estimator = InterpretedEstimator(
-            model.program(["full"], ["torch"], changed), changed, regime="full", convention="torch"
+class Sampled:
+    """Compares a spec with forms at random points: a polynomial that is not zero has few zeros among large numbers.
+
+    J. T. Schwartz, Fast probabilistic algorithms for verification of polynomial identities, J. ACM 27 (1980), lemma 1.
+
+    Args:
+        model: The spec.
+        found: Where differences are kept.
+        traced: The forms of the class.
+        config: The config of the case, complete.
+        comparison: The comparison of expressions, which knows the lengths.
+    """
+
+    def __init__(
+        self, model: Model, found: Identity, traced: Traced, config: Mapping[str, Any], comparison: Comparison
+    ) -> None:
+        self.model, self.found, self.traced, self.config, self.comparison = model, found, traced, config, comparison
+        self.refused = ""
+
+    def run(self) -> None:
+        """Replace the differences of expressions by what differs at points, if at least three can be compared."""
+        compared = [(point, self.compared(point)) for point in self.traced.points()]
+        points = [point for point, gaps in compared if gaps is not None]
+        if len(points) < POINTS:
+            self.found.numbers["a length"] = f"the spec refuses points of the domain: {self.refused}"
+            return
+        gaps = {name: sympy.Integer(gap) for _, some in compared for name, gap in (some or {}).items()}
+        still = sorted(
+            name for name in self.traced.symbols() if all(point[name] == self.traced.fields[name].value for point in points)
         )
-        moments = estimator.moments(**case.batch)
+        for name, number in () if gaps else self.comparison.depths.items():  # any number of layers was compared
+            self.found.assumed.remove(f"{name} == {number}")
+        if not gaps or any(gap is sympy.nan for gap in self.found.gaps.values()):  # an expression says more than a number
+            self.found.gaps = gaps
+        self.found.points = len(points)
+        self.found.numbers = dict.fromkeys(still, "the spec was compared with its traced value only")
+
+    def compared(self, point: Mapping[str, int]) -> dict[str, int] | None:
+        """What the spec has more at a point, by figure; None if it refuses the config or the lengths."""
+        point = self.comparison.tie(point)
+        fields = {name: value for name, value in point.items() if name not in self.traced.lengths}
+        changed = deepcopy(dict(self.config))
+        for name, value in fields.items():
+            assign_given(changed, place_of(name), value)
+        try:
+            estimator = InterpretedEstimator(
+                self.model.program(["full"], ["torch"], changed), changed, regime="full", convention="torch"
+            )
+            moments = estimator.moments(**self.comparison.batch_at(point))
+            chosen = {name: value for name, value in point.items() if self.traced.fields[name].kind in ("symbolic", "unused")}
+            real = self.traced.at(chosen)
+        except SymflopsError as error:
+            self.refused = str(error).splitlines()[0]
+            return None
         mine = (estimator.parameters, estimator.forward(moments), estimator.backward(moments))
-        chosen = {name: value for name, value in fields.items() if traced.fields[name].kind in ("symbolic", "unused")}
-        if mine != tuple(traced.at(chosen)[name] for name in FIGURES):
-            return False
-    return True
+        return {name: value - real[name] for name, value in zip(FIGURES, mine, strict=True) if value != real[name]}
 
 
 def place_of(name: str) -> Place:
@@ -160,6 +220,7 @@ class Comparison:
         inputs: Mapping[str, Any],
     ) -> None:
         self.found, self.traced, self.program, self.sizes, self.case, self.inputs = found, traced, program, sizes, case, inputs
+        self.tied: dict[sympy.Symbol, sympy.Expr] = {}
         self.known = self.lengths()
         self.fields = {one.letter: one for one in program.fields}
         self.definitions = {one.letter: one.formula for one in program.definitions}
@@ -182,14 +243,45 @@ class Comparison:
                 raise OpaqueError("the items of the case differ in length")
         origins = {one.origin: name for name, one in self.traced.lengths.items()}
         letters = {"b", *(letter for stream in self.program.streams for letter in stream.variables)}
+        streams = {stream.name: stream.items for stream in self.program.streams}
         found: dict[str, sympy.Expr] = {}
         for info in self.program.inputs:
             shape = getattr(self.inputs.get(info.name), "shape", ())
+            items = info.over or streams.get(info.stream, SAMPLES)
             for place, (axis, side) in enumerate(zip(info.layout.axes if info.layout else (), shape, strict=False)):
-                if axis in letters:
-                    name = origins.get(f"{info.name}[{place}]")
-                    found.setdefault(axis, sympy.Integer(side) if name is None else self.traced.value(name))
+                if axis not in letters:
+                    continue
+                name = origins.get(f"{info.name}[{place}]")
+                length = sympy.Integer(side) if name is None else self.traced.value(name).xreplace(self.tied)
+                before = found.setdefault(items if axis == "b" and items != SAMPLES else axis, length)
+                if length != before and length.is_Symbol:
+                    self.tied[length] = before
+                    self.found.assumed.append(f"{text_of(length)} == {text_of(before)}")
+        for stream in self.program.streams:
+            if stream.name not in self.case.batch:
+                found |= {axis: sympy.S.Zero for axis in stream.variables if axis not in found}
         return found
+
+    def batch_at(self, point: Mapping[str, int]) -> dict[str, Any]:
+        """The batch of the case with the lengths of a point, as far as inputs show them."""
+        numbers = {symbol(name): sympy.Integer(value) for name, value in point.items()}
+        whole = {axis: side.xreplace(numbers) for axis, side in self.known.items()}
+        values = {axis: int(side) for axis, side in whole.items() if side.is_Integer}
+        found = dict(self.case.batch)
+        for stream in self.program.streams:
+            items = found.get(stream.name)
+            if not isinstance(items, list) or not items:
+                continue
+            one = items[0] if isinstance(items[0], list) else items[:1]
+            sides = [values.get(axis, side) for axis, side in zip(stream.variables, one, strict=False)]
+            number = values.get("b" if stream.items == SAMPLES else stream.items, len(items))
+            found[stream.name] = [sides if isinstance(items[0], list) else sides[0]] * number
+        return found
+
+    def tie(self, point: Mapping[str, int]) -> dict[str, int]:
+        """A point with equal lengths of the inputs that the spec has as one stream."""
+        numbers = {symbol(name): sympy.Integer(value) for name, value in point.items()}
+        return {**point, **{one.name: int(length.xreplace(numbers)) for one, length in self.tied.items()}}
 
     def run(self) -> None:
         """Subtract all figures and modules."""
@@ -212,7 +304,7 @@ class Comparison:
 
     def subtract(self, name: str, spec: sympy.Expr, real: sympy.Expr) -> None:
         """Keep the difference of two expressions unless it is zero on the domain, with the depth of the spec's structure."""
-        gap = sympy.expand(divided(sympy.expand(spec - real.xreplace(self.depths)), self.traced.domain))
+        gap = sympy.expand(divided(sympy.expand(spec - real.xreplace({**self.depths, **self.tied})), self.traced.domain))
         if gap != 0 and not self.vanishes(gap):
             self.found.gaps[name] = gap
 
@@ -240,8 +332,9 @@ class Comparison:
         Raises:
             OpaqueError: no axis of an input shows it.
         """
-        if items == "samples" and "b" in self.known:
-            return self.known["b"]
+        axis = "b" if items == SAMPLES else items
+        if axis in self.known:
+            return self.known[axis]
         raise OpaqueError(f"no input shows the number of {items}")
 
     def expression(self, formula: Formula) -> sympy.Expr:
@@ -290,6 +383,7 @@ class Comparison:
         value, info = self.sizes.get(name), self.fields.get(name)
         for key in info.keys if info else ():
             known = self.traced.fields.get(key)
+            value = known.value if known is not None and isinstance(value, int) else value  # of the forms
             if known is not None and known.kind in ("symbolic", "unused", "derived"):
                 return self.traced.value(key)
             if known is not None and isinstance(value, int) and value > 1:

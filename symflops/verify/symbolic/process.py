@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import select
@@ -66,6 +67,7 @@ def _answer(function: Callable[[], Any], pipe: int) -> None:
     try:
         os.dup2(2, 1)  # what module code prints goes to standard error
         _limit_memory()
+        logging.getLogger("torch").setLevel(logging.CRITICAL)  # what a shape function refuses is no news here
         try:
             answer = (True, function())
         except SymflopsError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -25,6 +25,8 @@ INSIDE = 60
 """Points inside of all conditions of the trace, at which a plainer condition has to hold, too."""
 REPAIRS = 4
 """Most symbols that are changed together for the sake of one."""
+LARGEST = 400
+"""Factor by which sizes of far points are at most larger than the example's."""
 ROUNDS = 12
 """Most corrections of a domain."""
 
@@ -39,6 +41,7 @@ class Proof:
         failed: Errors of the class at unseen configs.
         unmoved: Symbols that had their traced value at every unseen config.
         domain: (condition, source line) that the formulas need.
+        far: Points inside of the conditions of the trace, mostly of large sizes, at which nothing was run.
         symbolic: Whether the forms have symbols.
     """
 
@@ -48,6 +51,7 @@ class Proof:
     unmoved: list[str] = field(default_factory=list)
     domain: list[tuple[sympy.Basic, str]] = field(default_factory=list)
     symbolic: bool = True
+    far: Sequence[Mapping[str, int]] = field(default_factory=list)
 
     @property
     def exact(self) -> int:
@@ -130,7 +134,7 @@ class Prover:
     def distinct_guards(self) -> list[tuple[sympy.Basic, str]]:
         """The conditions of the trace, each once."""
         found: dict[sympy.Basic, str] = {}
-        for guard, line in self.forms.guards:
+        for guard, line in (*self.forms.guards, *((one, "") for one in self.forms.layers)):
             if guard not in (sympy.true, sympy.false):
                 found.setdefault(guard, line)
         return sorted(found.items(), key=lambda item: (len(item[0].free_symbols), sympy.count_ops(item[0])))
@@ -141,7 +145,7 @@ class Prover:
         proof = Proof(symbolic=bool(used))
         moved: set[str] = set()
         for values in self.unseen():
-            if proof.exact >= POINTS or time.monotonic() > until:
+            if proof.exact >= POINTS or time.process_time() > until:
                 break
             outcome = self.compare(values)
             if outcome is None:
@@ -154,9 +158,31 @@ class Prover:
                 break
         moved |= {name for name in used - moved if proof.exact and self.movable(name, until)}
         proof.unmoved = sorted(used - moved)
+        if moved and proof.exact >= 3:
+            self.fix(proof)
         if proof.proven:
             self.reduce(proof, until)
+            known = {condition for condition, _ in proof.domain}
+            proof.domain += [(one, "") for one in self.forms.layers if one not in known]
+            found = (self.moved_point(self.larger) for _ in range(2 * POINTS))
+            proof.far = [one for one in found if one is not None][:POINTS]
         return proof
+
+    def fix(self, proof: Proof) -> None:
+        """Make numbers of the symbols that were never moved: the forms are proven for their traced values alone."""
+        values = {symbol(name): sympy.Integer(self.start[name]) for name in proof.unmoved}
+        if any(one in values for each in self.forms.derived.values() for one in each.free_symbols):
+            return
+        for name in FIGURES:
+            setattr(self.forms, name, getattr(self.forms, name).xreplace(values))
+        self.forms.modules = {path: one.xreplace(values) for path, one in self.forms.modules.items()}
+        self.forms.shapes = {path: tuple(side.xreplace(values) for side in shape) for path, shape in self.forms.shapes.items()}
+        for name in proof.unmoved:
+            self.forms.derived[symbol(name)] = values[symbol(name)]
+            holding = [line for guard, line in self.guards if symbol(name) in guard.free_symbols and line]
+            self.forms.lines.setdefault(name, next(iter(holding), ""))
+            self.free.remove(name)
+        proof.unmoved = []
 
     def unseen(self) -> Iterator[dict[str, int]]:
         """Yield up to ``3 * POINTS`` complete points with as many new values as the conditions allow."""
@@ -164,12 +190,16 @@ class Prover:
             if (found := self.moved_point()) is not None:
                 yield found
 
-    def moved_point(self) -> dict[str, int] | None:
-        """A point at which all conditions of the trace hold, each symbol moved if some new value allows it."""
+    def moved_point(self, draw: Callable[[int, str], int] | None = None) -> dict[str, int] | None:
+        """A point at which all conditions of the trace hold, each symbol moved if some new value allows it.
+
+        Args:
+            draw: Makes another value of a symbol from its value and name; by default :meth:`another`.
+        """
         now = {name: self.start[name] for name in self.free}
         for name in self.random.sample(self.free, len(self.free)):
             for _ in range(8):
-                point = self.repaired({**now, name: self.another(now[name], name)}, name)
+                point = self.repaired({**now, name: (draw or self.another)(now[name], name)}, name)
                 if point is not None:
                     now = {other: point[other] for other in self.free}
                     break
@@ -216,7 +246,7 @@ class Prover:
         """Whether the class is exact with another value of one field or length, conditions of the trace aside."""
         for _ in range(2 * POINTS):
             point = {other: self.start[other] for other in self.free} | {name: self.another(self.start[name], name)}
-            whole = numbers_at(point, self.forms.derived) if name in self.free and time.monotonic() < until else None
+            whole = numbers_at(point, self.forms.derived) if name in self.free and time.process_time() < until else None
             if whole is not None and whole[name] != self.start[name] and self.compare(whole) is None:
                 return True
         return False
@@ -224,7 +254,7 @@ class Prover:
     def another(self, value: int, name: str) -> int:
         """Another value near this one, or a multiple of it; few more for numbers of layers."""
         if name in self.forms.depths:
-            return value + self.random.randint(1, 3)
+            return value + self.forms.example.steps[self.forms.places[name]] * self.random.randint(1, 3)
         choices = (
             value // 2,
             value * 2,
@@ -236,6 +266,10 @@ class Prover:
             value + 16,
         )
         return max(2, self.random.choice(choices))
+
+    def larger(self, value: int, name: str) -> int:
+        """A multiple of a value; a few more of a number of layers."""
+        return self.another(value, name) if name in self.forms.depths else value * self.random.randint(2, LARGEST)
 
     def truths(self, point: Mapping[str, int]) -> list[bool]:
         """Whether each condition holds at a point."""
@@ -299,7 +333,7 @@ class Prover:
                 open_ones = [place for place, count in enumerate(harmless) if count < TRIES and not row[first + place]]
                 if not open_ones:
                     continue
-                if time.monotonic() > until:
+                if time.process_time() > until:
                     break
                 if self.compare(point) is None:
                     good += [row] * (1 not in point.values())  # a size of 1 is broadcast, which no author has in mind
@@ -311,7 +345,7 @@ class Prover:
                     domain = cover(choices, good, bad) or domain
             settled &= not self.widened(judge, domain, good, bad, until)
             domain = cover(choices, good, bad)
-            if settled or time.monotonic() > until:
+            if settled or time.process_time() > until:
                 break
         proof.domain = [(choices[place][0], self.line_of(choices[place], first, judge)) for place in domain]
 
@@ -324,7 +358,7 @@ class Prover:
                 row = self.row(judge, point)
                 if row is None or point is None or row[place] or not all(row[other] for other in domain if other != place):
                     continue
-                if time.monotonic() > until:
+                if time.process_time() > until:
                     return found
                 if 1 not in point.values() and self.compare(point) is None:
                     good.append(row)

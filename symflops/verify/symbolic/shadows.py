@@ -36,6 +36,8 @@ def install(own: tuple[str, ...] = ()) -> None:
     needed("torch.fx.experimental._config").meta_nonzero_assume_all_nonzero = True
     needed("torch._subclasses.fake_tensor").CONSTANT_NUMEL_LIMIT = CONSTANTS
     torch.compiler.is_compiling = lambda: False
+    for kind in (torch.SymInt, torch.SymFloat):  # numpy's roots of objects
+        kind.sqrt = lambda self: torch._sym_sqrt(torch.sym_float(self))
     floats_without_guards()
     replaced = without_initialisers()
     functional = torch.nn.functional
@@ -46,6 +48,9 @@ def install(own: tuple[str, ...] = ()) -> None:
         (functional, "bilinear", bilinear),
         (torch.Tensor, "masked_scatter", scattered),
         (torch, "linspace", spaced),
+        (torch, "arange", stepped),
+        (torch, "polar", polar),
+        (torch.Tensor, "expand", expanded),
         (torch, "rand", drawn),
         *((torch._VF, name, recurrent) for name in RECURRENT),
     ):
@@ -178,6 +183,50 @@ def spaced(original: Callable[..., Any]) -> Callable[..., Any]:
         return torch.tensor([start + (end - start) * place / max(1, steps - 1) for place in range(steps)])
 
     return linspace
+
+
+def stepped(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``torch.arange`` with a step that is a quotient of sizes: C++ reads plain numbers."""
+    torch = needed("torch")
+
+    def arange(*bounds: Any, **options: Any) -> Any:
+        if not any(isinstance(one, torch.SymFloat) for one in bounds):
+            return original(*bounds, **options)
+        start, end, step = (0, *bounds, 1)[:3] if len(bounds) == 1 else (*bounds, 1)[:3]
+        return torch.zeros(torch.sym_int(((end - start) / step).__ceil__()), **options)
+
+    return arange
+
+
+def polar(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``torch.polar``: C++ reads plain sizes."""
+    torch = needed("torch")
+
+    def of(abs: Any, angle: Any) -> Any:
+        return (abs * angle).to(torch.complex64) if symbolic(abs.shape, angle.shape) else original(abs, angle)
+
+    return of
+
+
+def expanded(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``Tensor.expand`` inside of PyTorch's own shape functions, where C++ reads plain sizes."""
+
+    def expand(self: Any, *sizes: Any, **options: Any) -> Any:
+        try:
+            return original(self, *sizes, **options)
+        except RuntimeError as error:
+            if "concrete integers" not in str(error):
+                raise
+        sizes = tuple(sizes[0]) if isinstance(sizes[0], (list, tuple)) else sizes
+        new = len(sizes) - self.dim()
+        sides = [side if size == -1 else size for size, side in zip(sizes, (*[1] * new, *self.shape), strict=True)]
+        strides = [
+            0 if side == 1 and size != 1 else stride
+            for size, side, stride in zip(sides, (*[1] * new, *self.shape), (*[0] * new, *self.stride()), strict=True)
+        ]
+        return self.as_strided(sides, strides)
+
+    return expand
 
 
 def drawn(original: Callable[..., Any]) -> Callable[..., Any]:

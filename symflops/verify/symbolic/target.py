@@ -87,6 +87,14 @@ def parts(config: Any) -> Iterator[Any]:
             yield from parts(value)
 
 
+def switches(config: Any, before: Place = ()) -> Iterator[Place]:
+    """Yield the places of the switches that are off while a class is traced, in a config object and those nested in it."""
+    for name, value in vars(config).items() if hasattr(config, "to_dict") else ():
+        if name in OFF:
+            yield (*before, name)
+        yield from switches(value, (*before, name))
+
+
 def prepare(config: Any) -> None:
     """Let a config object of transformers run with symbolic sizes: fields that its class would derive are given."""
     names = vars(config)

@@ -56,6 +56,7 @@ class Traced:
         equations: Expression of each field or length that the class ties to others.
         depths: The fields that are numbers of layers.
         unseen: Values of all fields and lengths at the unseen configs.
+        far: Further values inside of the domain, mostly large ones, at which nothing was run.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Traced:
     equations: Mapping[str, sympy.Expr] = field(default_factory=dict)
     unseen: tuple[Mapping[str, int], ...] = ()
     depths: tuple[str, ...] = ()
+    far: tuple[Mapping[str, int], ...] = ()
 
     @property
     def proven(self) -> bool:
@@ -91,8 +93,8 @@ class Traced:
         return {name: one for name, one in self.fields.items() if one.origin}
 
     def points(self) -> list[dict[str, int]]:
-        """Values of all fields and lengths at the unseen configs."""
-        return [{name: point.get(name, one.value) for name, one in self.fields.items()} for point in self.unseen]
+        """Values of all fields and lengths at the unseen configs, and at further points of the domain."""
+        return [{name: point.get(name, one.value) for name, one in self.fields.items()} for point in (*self.unseen, *self.far)]
 
     def value(self, name: str) -> sympy.Expr:
         """The expression of a field or a length: its symbol, its equation, or its number."""

@@ -39,6 +39,8 @@ class Example:
         device: Where real runs are: ``meta``, or ``cpu`` with tensors that hold no values, for code that names the CPU.
         given: Inputs of the user; None for those that the class is known to take.
         own: The values of ``fields`` in the config as it was given.
+        steps: By place, the step by which the figures grow linearly in a number of layers.
+        least: By place, the least number of layers from which on they do.
     """
 
     target: Target | LiveTarget
@@ -49,6 +51,8 @@ class Example:
     device: str = "meta"
     given: Given | None = None
     own: dict[Place, int] = field(default_factory=dict)
+    steps: dict[Place, int] = field(default_factory=dict)
+    least: dict[Place, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -149,6 +153,7 @@ class Tracing:
             counts = self.example.call(self.values, self.lengths, "cpu")
         derived = {self.names[one]: self.final(one) for one in self.names if one in self.env.replacements}
         self.prefer_fields(derived)
+        derived = {one: expression.xreplace(derived) for one, expression in derived.items()}
         with self.mode:
             plain = Counts(
                 self.read(counts.parameters), self.read(counts.forward), self.read(counts.backward),
@@ -188,9 +193,9 @@ class Tracing:
 def standard(found: sympy.Basic) -> Any:
     """An expression in sympy's own functions, in place of PyTorch's."""
     rules = {
-        "FloorDiv": lambda a, b: sympy.floor(a / b),
+        "FloorDiv": lambda a, b: sympy.floor(sympy.expand(a / b)),
         "CleanDiv": lambda a, b: a / b,
-        "CeilDiv": lambda a, b: sympy.ceiling(a / b),
+        "CeilDiv": lambda a, b: sympy.ceiling(sympy.expand(a / b)),
         "CeilToInt": sympy.ceiling,
         "FloorToInt": sympy.floor,
         "TruncToInt": sympy.floor,

@@ -22,7 +22,7 @@ from symflops.verify.symbolic.traced import FIGURES, Field, Traced
 from symflops.verify.symbolic.tracer import Example
 
 SECONDS = 120.0
-"""Time of a whole trace, by default."""
+"""CPU time of a whole trace, by default."""
 
 
 def trace(
@@ -40,7 +40,7 @@ def trace(
         inputs: Of a class: keyword arguments of a call, tensors or ``{"shape": [2, 24], "dtype": "int64"}``; by default those
             that the class is known to take.
         outputs: Of a class with ``inputs``: names of the outputs that the loss sums; by default the main output.
-        seconds: Limit of the trace.
+        seconds: CPU seconds of the trace; it may take three times as long on a busy machine.
         kwargs: Of a module: keyword arguments of a call. Of a class: arguments of its constructor.
 
     Returns:
@@ -57,7 +57,7 @@ def trace(
     else:
         target, given = LiveTarget(what), Given(args, kwargs)
     name = target.kind.__name__
-    return in_process(partial(_trace, partial(example_of, target, given), seconds), 1.5 * seconds, f"tracing {name}")  # type: ignore[no-any-return]
+    return in_process(partial(_trace, partial(example_of, target, given), seconds), 3 * seconds, f"tracing {name}")  # type: ignore[no-any-return]
 
 
 def _trace(make: Callable[[], Example], seconds: float) -> Traced:
@@ -66,9 +66,9 @@ def _trace(make: Callable[[], Example], seconds: float) -> Traced:
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    until = time.monotonic() + seconds
+    until = time.process_time() + seconds
     example = make()
-    forms, example.fields = in_process(partial(_forms, example, seconds / 2), 0.75 * seconds, f"tracing {example.name}")
+    forms, example.fields = in_process(partial(_forms, example, seconds / 2), 2 * seconds, f"tracing {example.name}")
     forms.example = example
     return published(forms, Prover(forms).run(until))
 
@@ -95,7 +95,10 @@ def published(forms: Forms, proof: Proof) -> Traced:
     traced = {dotted(place): number for place, number in {**example.fields, **example.depths}.items()} | dict(example.lengths)
     own = {dotted(place): number for place, number in places(example.target.settings({}))}
     values = {name: own.get(name, number) for name, number in traced.items()}
+    numbers = forms.dropped.keys() | {name for name, one in derived.items() if one.is_number}
     try:
+        if any(values[name] != traced[name] for name in numbers & values.keys()):
+            raise ValueError("the forms hold for other numbers than those of the config")
         counts = replace(example, depths={}, fields={}).real({}, example.lengths)
     except Exception:  # the config as given runs with fewer layers or other numbers only
         counts, values = example.real(example.fields, example.lengths), traced
@@ -115,5 +118,5 @@ def published(forms: Forms, proof: Proof) -> Traced:
         {path: plain(one) for path, one in forms.modules.items()},
         tuple(one for one, _ in conditions), tuple(line for _, line in conditions), fields,
         {name: int(getattr(counts, name)) for name in FIGURES}, counts.missed, proof.exact,
-        proof.why_not, forms.shapes, example.fixed(), derived, tuple(proof.points), tuple(forms.depths),
+        proof.why_not, forms.shapes, example.fixed(), derived, tuple(proof.points), tuple(forms.depths), tuple(proof.far),
     )  # fmt: skip
