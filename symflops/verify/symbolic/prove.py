@@ -164,8 +164,8 @@ class Prover:
             self.reduce(proof, until)
             known = {condition for condition, _ in proof.domain}
             proof.domain += [(one, "") for one in self.forms.layers if one not in known]
-            found = (self.moved_point(self.larger) for _ in range(2 * POINTS))
-            proof.far = [one for one in found if one is not None][:POINTS]
+            drawn = (self.moved_point(self.multiples(chained)) for chained in (True, False) for _ in range(POINTS))
+            proof.far = [one for one in drawn if one is not None]
         return proof
 
     def fix(self, proof: Proof) -> None:
@@ -267,9 +267,17 @@ class Prover:
         )
         return max(2, self.random.choice(choices))
 
-    def larger(self, value: int, name: str) -> int:
-        """A multiple of a value; a few more of a number of layers."""
-        return self.another(value, name) if name in self.forms.depths else value * self.random.randint(2, LARGEST)
+    def multiples(self, chained: bool) -> Callable[[int, str], int]:
+        """A draw of multiples of the example's sizes, and of a few more layers.
+
+        Args:
+            chained: Whether the factor of a size divides those of larger ones, so that sizes which divide others still do.
+        """
+        factors, last = dict[str, int](), 1
+        for name in sorted(self.free, key=lambda name: self.start[name]):
+            last = last * self.random.choice((1, 2, 3, 5, 7)) if chained else self.random.randint(2, LARGEST)
+            factors[name] = last
+        return lambda value, name: self.another(value, name) if name in self.forms.depths else value * factors[name]
 
     def truths(self, point: Mapping[str, int]) -> list[bool]:
         """Whether each condition holds at a point."""
