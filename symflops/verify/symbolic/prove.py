@@ -156,7 +156,19 @@ class Prover:
         proof.unmoved = sorted(used - moved)
         if proof.proven:
             self.reduce(proof, until)
+            proof.domain += self.above_one(proof.domain)
         return proof
+
+    def above_one(self, domain: Sequence[tuple[sympy.Basic, str]]) -> list[tuple[sympy.Basic, str]]:
+        """Condition of each length at whose value 1 the class is not exact, as a trace knows lengths from 2 on only."""
+        found: list[tuple[sympy.Basic, str]] = []
+        for name in sorted(self.forms.example.lengths.keys() & set(self.free)):
+            point = numbers_at({other: self.start[other] for other in self.free} | {name: 1}, self.forms.derived)
+            values = {symbol(other): value for other, value in (point or {}).items()}
+            inside = point is not None and all(one.xreplace(values) is sympy.true for one, _ in domain)
+            if point is None or (inside and self.compare(point) is not None):
+                found.append((symbol(name) >= 2, ""))
+        return found
 
     def unseen(self) -> Iterator[dict[str, int]]:
         """Yield up to ``3 * POINTS`` complete points with as many new values as the conditions allow."""
