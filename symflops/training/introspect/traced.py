@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from symflops.evaluate.batch import BatchError
@@ -18,7 +19,10 @@ from symflops.evaluate.lengths import of_any
 from symflops.evaluate.moments import Moments, per_token
 from symflops.library.lookup import config_of
 from symflops.support.errors import SymflopsError
-from symflops.training.introspect.proof import built_elsewhere
+from symflops.training.introspect.background import Job
+from symflops.training.introspect.proof import OFFLINE, built_elsewhere
+from symflops.training.introspect.regime import read
+from symflops.training.introspect.tree import LiveModelError, tree_of
 
 MODULE = "verify.symbolic.answers"
 """What the subprocess runs."""
@@ -114,72 +118,6 @@ def folder_of(config: Any) -> str | None:
     return str(path if path.is_dir() else path.parent)
 
 
-class Awaited:
-    """An estimator of a live module whose class is being traced in a subprocess; until it is there, it reads batches only.
-
-    Args:
-        module: The model without wrappers.
-        regimes: The training regime, or the one that the module's parameters tell if it is ``live``.
-        convention: The convention asked for.
-
-    Raises:
-        SymflopsError: a part of the module trains in a way that no trace knows.
-    """
-
-    def __init__(self, module: Any, regime: str, convention: str) -> None:
-        self.reading, self.convention = read(tree_of(module)), convention
-        self.regime = self.told() if regime == LIVE else regime
-        check_regime(self.regime)
-        self.estimator = Reader()
-        request = {"config": named(module), "folder": None, "trust": False, "columns": None}
-        text = json.dumps(request, default=str)
-        self.derivation = Job(MODULE, json.loads(text), f"tracing {type(module).__name__}", variables=OFFLINE)
-
-    def told(self) -> str:
-        """The regime of the module: ``full`` if all its parameters train, ``forward`` if none does.
-
-        Raises:
-            LiveModelError: only some train, or modules are recomputed.
-        """
-        trains = set(self.reading.tree.trains.values())
-        if self.reading.recomputed or len(trains) > 1:
-            raise LiveModelError(f"a trace counts models that train as a whole, without recomputation: {self.reading.words}")
-        return "full" if True in trains else "forward"
-
-    def poll(self) -> TokenEstimator | None:
-        """The estimator, or None while the class is being traced; never blocks.
-
-        Raises:
-            SymflopsError: the class cannot be traced, or has another number of parameters than the module.
-        """
-        found = self.derivation.poll()
-        return None if found is None else self.checked(found)
-
-    def checked(self, found: Mapping[str, Any]) -> TokenEstimator:
-        """The estimator of an answer, whose number of parameters is that of the module.
-
-        Raises:
-            LiveModelError: it is another one.
-        """
-        if found["parameters"] != self.reading.count:
-            raise LiveModelError(
-                f"the module has {self.reading.count:,} parameters, its class with its config {found['parameters']:,}"
-            )
-        return TokenEstimator(found, self.regime, self.convention)
-
-
-def named(module: Any) -> dict[str, Any]:
-    """The config of a module of transformers, with its class as the only one.
-
-    Raises:
-        LiveModelError: it has none.
-    """
-    found = as_json(getattr(module, "config", None))
-    if not isinstance(found, dict):
-        raise LiveModelError(f"{type(module).__name__} has no config to trace it with")
-    return {**found, "architectures": [type(module).__name__]}
-
-
 def ask(request: Mapping[str, Any]) -> dict[str, Any]:
     """The answer of :func:`symflops.verify.symbolic.answers.answer`, computed by a subprocess.
 
@@ -205,7 +143,18 @@ def notes(found: Mapping[str, Any], convention: str) -> list[str]:
     return lines
 
 
-class TokenEstimator:
+class TokenReader:
+    """Reads batches of token ids; it has no moments or FLOPs."""
+
+    streams: Mapping[str, bool] = MappingProxyType({TEXT: False})
+    sets: Mapping[str, Any] = MappingProxyType({"samples": ((TEXT, ("x",), 0),)})
+
+    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
+        """Map the argument of token ids to its (stream, layout, width)."""
+        return {"input_ids": (TEXT, "b x", None)}
+
+
+class TokenEstimator(TokenReader):
     """Parameters and FLOPs of a traced class of token ids, for meters: polynomials in the tokens of each item.
 
     Moments are ``n`` (items), ``x`` (tokens), ``xx`` (squares of lengths) and so on.
@@ -220,8 +169,6 @@ class TokenEstimator:
     whole: tuple[str, ...] = ()
     padded_sums: tuple[str, ...] = ()
     implied: tuple[str, ...] = ()
-    streams = {TEXT: False}
-    sets = {"samples": ((TEXT, ("x",), 0),)}
     trainable_parameters = parameters_active = None
 
     def __init__(self, found: Mapping[str, Any], regime: str, convention: str) -> None:
@@ -240,10 +187,6 @@ class TokenEstimator:
             "total": tuple(map(sum, zip(*filled, strict=True))),
         }
         self.account = "; ".join([f"{self.name}: {self.parameters:,} parameters; {grade(found)}", *notes(found, convention)])
-
-    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
-        """Map the argument of token ids to its (stream, layout, width)."""
-        return inputs()
 
     def terms(self, lengths: Any) -> tuple[Any, ...]:
         """For each moment, the contribution of each item of these lengths: their powers."""
@@ -270,7 +213,10 @@ class TokenEstimator:
         if batch.keys() != {TEXT}:
             raise BatchError(f"{self.name} has the stream '{TEXT}', not {', '.join(map(repr, batch)) or 'none'}")
         found = of_any(batch[TEXT], ("x",), TEXT)
-        sides = [column(TEXT, [one] * found.count if isinstance(one, int) else one) for (one,) in (found.axes, found.padded or found.axes)]
+        sides = [
+            column(TEXT, [one] * found.count if isinstance(one, int) else one)
+            for (one,) in (found.axes, found.padded or found.axes)
+        ]
         if self.most is not None and max(sides[1], default=0) > self.most:
             raise LengthError(f"a length is above {self.most:,}, the longest of {self.name} with this config")
         values, padded = (tuple(map(sum, zip(*map(self.terms, side), strict=True))) or (0,) * len(self.names) for side in sides)
@@ -300,6 +246,69 @@ class TokenEstimator:
         return f"<Estimator of {self.name}: {self.regime}, traced, {self.parameters:,} parameters>"
 
 
-def inputs() -> dict[str, tuple[str, str, int | None]]:
-    """Map the argument of token ids to its (stream, layout, width)."""
-    return {"input_ids": (TEXT, "b x", None)}
+class TracedModule:
+    """A live module whose class no spec describes.
+
+    Args:
+        module: The model without wrappers.
+        config: JSON data that names its class.
+        regime: The training regime; None for that of the module's parameters.
+        convention: The convention asked for.
+
+    Raises:
+        SymflopsError: a part of the module trains in a way that no trace knows.
+    """
+
+    def __init__(self, module: Any, config: Mapping[str, Any], regime: str | None, convention: str) -> None:
+        self.reading, self.convention = read(tree_of(module)), convention
+        self.regime = self.told() if regime is None else regime
+        check_regime(self.regime)
+        self.request = {"config": config, "folder": None, "trust": False, "columns": None}
+
+    def told(self) -> str:
+        """The regime of the module: ``full`` if all its parameters train, ``forward`` if none does.
+
+        Raises:
+            LiveModelError: only some train, or modules are recomputed.
+        """
+        trains = set(self.reading.tree.trains.values())
+        if self.reading.recomputed or len(trains) > 1:
+            raise LiveModelError(f"a trace counts models that train as a whole, without recomputation: {self.reading.words}")
+        return "full" if True in trains else "forward"
+
+    def estimator(self) -> TokenEstimator:
+        """The estimator; waits for the trace.
+
+        Raises:
+            SymflopsError: the class cannot be traced, or has another number of parameters than the module.
+        """
+        return self.checked(ask(self.request))
+
+    def checked(self, found: Mapping[str, Any]) -> TokenEstimator:
+        """The estimator of an answer, whose number of parameters is that of the module.
+
+        Raises:
+            LiveModelError: it is another one.
+        """
+        if found["parameters"] != self.reading.count:
+            raise LiveModelError(
+                f"the module has {self.reading.count:,} parameters, its class with its config {found['parameters']:,}"
+            )
+        return TokenEstimator(found, self.regime, self.convention)
+
+
+class AwaitedTrace:
+    """The estimator of a live module whose class is being traced in a subprocess."""
+
+    def __init__(self, traced: TracedModule) -> None:
+        self.traced, self.estimator = traced, TokenReader()
+        self.derivation = Job(MODULE, traced.request, "tracing the class", variables=OFFLINE)
+
+    def poll(self) -> TokenEstimator | None:
+        """The estimator, or None while the class is being traced; never blocks.
+
+        Raises:
+            SymflopsError: the class cannot be traced, or has another number of parameters than the module.
+        """
+        found = self.derivation.poll()
+        return None if found is None else self.traced.checked(found)

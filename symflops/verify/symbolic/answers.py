@@ -48,9 +48,7 @@ def main() -> None:
         proof.main(answer)
 
 
-def answer(
-    config: dict[str, Any], folder: str | None, trust: bool, columns: Mapping[str, list[int]] | None
-) -> dict[str, Any]:
+def answer(config: dict[str, Any], folder: str | None, trust: bool, columns: Mapping[str, list[int]] | None) -> dict[str, Any]:
     """The figures of a config by the forms of its class.
 
     Args:
@@ -242,7 +240,9 @@ def check(traced: Traced, values: Mapping[str, int], target: Target) -> None:
     mine = traced.at({**values, **lengths})
     for name in FIGURES:
         if mine[name] != real[name]:
-            raise SymflopsError(f"the forms of {traced.name} are not exact at this config: {name} {mine[name]}, {real[name]} counted")
+            raise SymflopsError(
+                f"the forms of {traced.name} are not exact at this config: {name} {mine[name]}, {real[name]} counted"
+            )
 
 
 def counted(target: Target) -> dict[str, int]:
@@ -293,7 +293,7 @@ def polynomials(traced: Traced, values: Mapping[str, int]) -> dict[str, Any]:
     """``parameters`` of a config, and the FLOPs of both passes of one item as coefficients by power of its tokens.
 
     Raises:
-        SymflopsError: the figures have other lengths than samples and tokens, are no polynomials, or hold for some lengths only.
+        SymflopsError: there are other lengths than samples and tokens, or the figures are no polynomials of all numbers up to one.
     """
     tokens, others = symbol("s"), set(free_lengths(traced)) - {SAMPLES, "s"}
     if others:
