@@ -165,7 +165,8 @@ def facts(kind: Any) -> list[str]:
     classes = [*kind.__mro__, *getattr(config_class_of(kind), "__mro__", ())]
     files = {getattr(sys.modules.get(one.__module__), "__file__", None) for one in classes}
     sources = sorted(digest(Path(file).read_bytes()) for file in files if file)
-    versions = [proof.installed(name) for name in ("torch", *proof.LIBRARIES) if name in sys.modules]
+    packages = {one.__module__.partition(".")[0] for one in classes} & {"torch", *proof.LIBRARIES}
+    versions = [f"{name} {proof.installed(name)}" for name in sorted(packages)]
     return [f"{kind.__module__}.{kind.__qualname__}", *sources, *versions]
 
 
@@ -293,7 +294,7 @@ def polynomials(traced: Traced, values: Mapping[str, int]) -> dict[str, Any]:
     """``parameters`` of a config, and the FLOPs of both passes of one item as coefficients by power of its tokens.
 
     Raises:
-        SymflopsError: there are other lengths than samples and tokens, or the figures are no polynomials of all numbers up to one.
+        SymflopsError: other lengths than samples and tokens, or figures that are no polynomials of all numbers up to one.
     """
     tokens, others = symbol("s"), set(free_lengths(traced)) - {SAMPLES, "s"}
     if others:
