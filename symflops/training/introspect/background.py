@@ -22,10 +22,10 @@ from symflops.evaluate.classes import class_in
 from symflops.library.cache import Entries
 from symflops.library.catalog import PACKAGE, Catalog
 from symflops.support.errors import SymflopsError
+from symflops.training.introspect.elsewhere import START
 
 PATIENCE, LIMIT = 60.0, 900.0
 """Seconds to wait for another process's result, and timeout of a subprocess in seconds."""
-START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from symflops.{} import main; main()"
 OWN = "training.introspect.background"
 
 

@@ -20,7 +20,7 @@ from symflops.evaluate.moments import Moments, per_token
 from symflops.library.lookup import config_of
 from symflops.support.errors import SymflopsError
 from symflops.training.introspect.background import Job
-from symflops.training.introspect.proof import OFFLINE, built_elsewhere
+from symflops.training.introspect.elsewhere import OFFLINE, built_elsewhere
 from symflops.training.introspect.regime import read
 from symflops.training.introspect.tree import LiveModelError, tree_of
 
@@ -208,7 +208,8 @@ class TokenEstimator(TokenReader):
         """The moments of a batch: ``text`` has one length per item.
 
         Raises:
-            SymflopsError: another stream, or a length outside of the domain.
+            BatchError: another stream, or an entry that is no positive integer.
+            LengthError: a list of another form, or a length outside of the domain.
         """
         if batch.keys() != {TEXT}:
             raise BatchError(f"{self.name} has the stream '{TEXT}', not {', '.join(map(repr, batch)) or 'none'}")

@@ -21,7 +21,8 @@ from symflops.evaluate.unread import is_id
 from symflops.library.cache import keep, kept, place
 from symflops.support.errors import SymflopsError
 from symflops.support.files import digest
-from symflops.training.introspect import proof
+from symflops.support.reading import read_bytes
+from symflops.training.introspect import elsewhere, proof
 from symflops.verify.census.fields import ABOUT_FILES
 from symflops.verify.classes import arguments_of, checked, class_of, config_class_of
 from symflops.verify.symbolic.explore import CANDIDATES, said
@@ -45,7 +46,7 @@ SAMPLES = "b"
 def main() -> None:
     """Answer the request on standard input, and print the answer, both as JSON."""
     with redirect_stdout(sys.stderr):  # libraries print
-        proof.main(answer)
+        elsewhere.main(answer)
 
 
 def answer(config: dict[str, Any], folder: str | None, trust: bool, columns: Mapping[str, list[int]] | None) -> dict[str, Any]:
@@ -164,7 +165,7 @@ def facts(kind: Any) -> list[str]:
     """What the forms of a class depend on: its name, the source of all its classes, and the versions of its packages."""
     classes = [*kind.__mro__, *getattr(config_class_of(kind), "__mro__", ())]
     files = {getattr(sys.modules.get(one.__module__), "__file__", None) for one in classes}
-    sources = sorted(digest(Path(file).read_bytes()) for file in files if file)
+    sources = sorted(digest(read_bytes(file)) for file in files if file)
     packages = {one.__module__.partition(".")[0] for one in classes} & {"torch", *proof.LIBRARIES}
     versions = [f"{name} {proof.installed(name)}" for name in sorted(packages)]
     return [f"{kind.__module__}.{kind.__qualname__}", *sources, *versions]
