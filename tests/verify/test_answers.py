@@ -198,6 +198,7 @@ def test_a_live_module_without_a_spec_has_an_estimator(untraced):
         symflops.of_model(model)
 
 
+@pytest.mark.thorough
 def test_a_meter_counts_while_the_class_is_traced(traces):
     meter = symflops.MFUMeter.of_model(real(GPT), devices=1, peak_tflops=1.0, log=lambda line: None)
     meter.add_batch({"input_ids": torch.zeros(2, 6, dtype=torch.long)})
@@ -234,6 +235,7 @@ def test_a_damaged_trace_is_told():
         parsed({**{name: value for name, value in SMALL.items() if name != "depths"}})
 
 
+@pytest.mark.thorough
 def test_the_subprocess_runs_no_code_of_the_folder(traces, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "transformers.py").write_text("open('ran', 'w')\n")
