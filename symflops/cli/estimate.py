@@ -2,6 +2,7 @@
 
   symflops estimate llama --config config.json --batch '{"text": [4096, 1024]}'
   symflops estimate --config model_folder --batch @batch.json --json
+  symflops estimate --config config.json --batch '{"text": [4096]}' --trace
 
 SPEC alone means the defaults of its class. A batch maps each stream to one entry per item.
 """
@@ -30,6 +31,8 @@ configure = arguments_of(
     REGIME,
     argument("--strict", action="store_true", help="refuse a config with keys that neither the spec nor the class knows"),
     argument("--prove", action="store_true", help="compare parameters, and masks, with those of the installed library's class"),
+    argument("--trace", action="store_true", help="trace the config's class in place of a spec (some ten seconds, then kept)"),
+    argument("--trust", action="store_true", help="with --trace: run code that the config names (auto_map)"),
     UNIT,
     JSON,
 )
@@ -72,6 +75,8 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
     """Return the estimate of the model of a command line on ``batch``, as the JSON object to print."""
     from symflops.library import lookup
 
+    if args.trace:
+        return noted(traced(args, batch))
     config = lookup.read_config(args.config) if args.config else {}
     if args.spec and args.spec.endswith((".yaml", ".yml")):
         if args.prove:
@@ -91,6 +96,15 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
         tell(proof(catalog, name, config))
         model.proven = True
     return noted(lookup.result(model, batch))
+
+
+def traced(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]:
+    """Trace the class of the config of a command line; return the estimate on ``batch``, as :func:`estimated`."""
+    from symflops.training.introspect.traced import estimate
+
+    if args.spec or args.prove or args.strict:
+        raise SymflopsError("--trace is for a config alone: it goes without a SPEC, --prove and --strict")
+    return estimate(args.config, batch, args.regime, args.convention, args.trust)
 
 
 def noted(found: dict[str, Any]) -> dict[str, Any]:

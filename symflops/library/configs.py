@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SIMILAR = 0.4
 """The share of common fields from which two models count as similar."""
-WAY = "'symflops list' shows every class, 'symflops draft' writes a spec from a class"
+WAY = "'symflops list' shows every class, 'estimate --trace' (trace=True) runs the class itself, 'symflops draft' writes a spec"
 
 DENOISING = ("transformer", "unet")
 """The names of a pipeline's denoising components in diffusers."""

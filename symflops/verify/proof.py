@@ -13,7 +13,7 @@ from symflops.api import load
 from symflops.library.lookup import by_name, interpreted
 from symflops.read.spec_files import find_spec
 from symflops.support.errors import SymflopsError
-from symflops.training.introspect import proof
+from symflops.training.introspect import elsewhere, proof
 from symflops.verify.cases import cases_of
 from symflops.verify.census.fields import ABOUT_FILES
 from symflops.verify.live import masks_of, reference_of
@@ -25,7 +25,7 @@ MOST_LAYERS = 128
 
 def main() -> None:
     """Compare the class that standard input names, and print the differences as JSON."""
-    proof.main(compared)
+    elsewhere.main(compared)
 
 
 def compared(name: str, reference: str, config: dict[str, Any]) -> dict[str, Any]:

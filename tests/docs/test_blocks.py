@@ -23,7 +23,7 @@ PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "PIPELINES.md", *sorted(page f
 ELSEWHERE = {  # pages with a test of their own, and the languages that it runs
     "docs/tutorial.md": ({"python", "yaml", "json", "console"}, test_tutorial),
     "docs/drafting.md": ({"python", "json", "console"}, test_drafting),
-    "docs/tracing.md": ({"python", "console"}, test_tracing),
+    "docs/tracing.md": ({"console", "json", "python"}, test_tracing),
     "docs/corpus.md": ({"python", "console", "text"}, test_corpus),
     "docs/packing.md": ({"python"}, test_packing),
     "docs/integrations.md": ({"python", "text"}, test_integrations),

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from symflops.cli import trace, verify
+from symflops.cli import estimate, trace, verify
 from tests.docs.pages import DOCS, blocks, commands, run, same
 
 PAGE = DOCS / "tracing.md"
@@ -27,7 +27,7 @@ def test_the_example_runs_word_for_word(tmp_path):
             assert status == 0, printed
             assert same(shown, printed), f"{PAGE.name}:{block.line}\n{printed}"
             ran += 1
-    assert ran == 1
+    assert ran == 2
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -39,6 +39,10 @@ def test_all_commands_are_understood():
     trace.configure(parser)
     for line in found:
         assert parser.parse_args(shlex.split(line)).reference
+    (line,) = re.findall(r"^\$ symflops estimate (.*)$", PAGE.read_text("utf-8"), re.MULTILINE)
+    parser = argparse.ArgumentParser()
+    estimate.configure(parser)
+    assert parser.parse_args(shlex.split(line)).trace
     (line,) = re.findall(r"^symflops verify (.*)$", PAGE.read_text("utf-8"), re.MULTILINE)
     parser = argparse.ArgumentParser()
     verify.configure(parser)

@@ -19,11 +19,12 @@ from symflops.library.lookup import by_config, by_name, interpreted, stores
 from symflops.support.findings import SpecError
 from symflops.training.introspect.background import Derivation, in_a_line
 from symflops.training.introspect.regime import is_part, read, stored_regime
+from symflops.training.introspect.traced import AwaitedTrace, TokenEstimator, TracedModule
 from symflops.training.introspect.tree import LiveModelError, tree_of, unwrapped
 
 LIVE = "live"
 """Name of the regime that is detected from the module."""
-CHECKS, LIBRARIES = ("raise", "warn"), ("transformers", "diffusers")
+CHECKS, LIBRARIES, TRACED = ("raise", "warn"), ("transformers", "diffusers"), "transformers"
 OUT = "name its spec with spec=..., or write one with 'symflops draft'"
 LOGGER = logging.getLogger("symflops")
 Parameters = Mapping[str, tuple[Shape, bool]]
@@ -147,8 +148,11 @@ def of_model(
     spec: str | None = None,
     check: str = "raise",
     log: Callable[[str], object] = LOGGER.info,
-) -> InterpretedEstimator:
+) -> InterpretedEstimator | TokenEstimator:
     """The estimator for a live model, after checking every parameter against the spec.
+
+    A class of transformers without a spec is traced (:mod:`symflops.training.introspect.traced`): its number of parameters is
+    checked, and its FLOPs are those of convention ``torch``.
 
     Args:
         module: The model, bare or wrapped by DDP, FSDP2, torch.compile, Accelerate, DeepSpeed or PEFT.
@@ -159,8 +163,13 @@ def of_model(
         log: Receives the summary line of the parameters, which is also ``estimator.account``.
 
     Raises:
-        SymflopsError: no spec describes the model, no regime can describe one of its parts, or it differs from its spec.
+        SymflopsError: no spec describes the model and it cannot be traced, no regime can describe one of its parts, or it
+            differs from its spec.
     """
+    if spec is None and (config := config_to_trace(unwrapped(module))):
+        estimator = TracedModule(unwrapped(module), config, None if regime == LIVE else regime, convention).estimator()
+        log(estimator.account)
+        return estimator
     live = checked_module(module, spec, check)
     found = live.estimator(live.regime() if regime == LIVE else regime, convention, log)
     log(live.accounted(found, regime == LIVE, check).account)
@@ -214,16 +223,21 @@ class Awaited:
 
 def estimators_of(
     module: Any, regimes: Mapping[str, str], convention: str, spec: str | None, check: str
-) -> dict[str, InterpretedEstimator | Awaited]:
-    """Map each phase to its estimator, or :class:`Awaited` without a stored program; never blocks.
+) -> dict[str, InterpretedEstimator | Awaited | AwaitedTrace]:
+    """Map each phase to its estimator, or without a stored program to one that is awaited; never blocks.
 
     ``regimes`` maps phases to regimes; the other arguments are those of :func:`of_model`.
 
     Raises:
         SymflopsError: as :func:`of_model`.
     """
+    if spec is None and (config := config_to_trace(unwrapped(module))):
+        traced = {phase: None if word == LIVE else word for phase, word in regimes.items()}
+        return {
+            phase: AwaitedTrace(TracedModule(unwrapped(module), config, regime, convention)) for phase, regime in traced.items()
+        }
     live = checked_module(module, spec, check)
-    found: dict[str, InterpretedEstimator | Awaited] = {}
+    found: dict[str, InterpretedEstimator | Awaited | AwaitedTrace] = {}
     for phase, word in regimes.items():
         regime = live.regime() if word == LIVE else word
         whole = word == LIVE
@@ -313,8 +327,7 @@ def known_class(module: Any) -> tuple[str, str]:
     Raises:
         LiveModelError: a subclass overrides the ``forward`` that a spec describes.
     """
-    references = [one for catalog in catalogs() for entry in catalog.specs.values() for one in entry["references"]]
-    named = {(one.partition(":" if ":" in one else ".")[0], class_name(one)) for one in references}
+    named = described()
     passed: type | None = None
     for kind in type(module).__mro__:
         root = kind.__module__.partition(".")[0]
@@ -328,6 +341,23 @@ def known_class(module: Any) -> tuple[str, str]:
         if "forward" in vars(kind) and root != "torch":
             passed = passed or kind
     return "", ""
+
+
+def described() -> set[tuple[str, str]]:
+    """(package or module, class name) of each class that a spec describes."""
+    references = [one for catalog in catalogs() for entry in catalog.specs.values() for one in entry["references"]]
+    return {(one.partition(":" if ":" in one else ".")[0], class_name(one)) for one in references}
+
+
+def config_to_trace(module: Any) -> dict[str, Any]:
+    """The config of a module of transformers whose class no spec describes, as JSON data; empty for other modules.
+
+    Raises:
+        LiveModelError: a subclass overrides the ``forward`` that a spec describes.
+    """
+    word, root = known_class(module)
+    config = config_of(module) if root == TRACED and (root, word) not in described() else {}
+    return {**config, "architectures": [word]} if config else {}
 
 
 def config_of(module: Any) -> dict[str, Any]:

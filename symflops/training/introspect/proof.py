@@ -10,31 +10,23 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import os
-import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from symflops.evaluate.classes import class_in, class_name, without_pipeline
 from symflops.library import lookup
 from symflops.library.cache import keep, kept, place
-from symflops.library.catalog import PACKAGE, Catalog
+from symflops.library.catalog import Catalog
 from symflops.support.errors import SymflopsError
 from symflops.support.files import digest
+from symflops.training.introspect.elsewhere import ProofError, built_elsewhere
 
 LIBRARIES = ("transformers", "diffusers")
-PROVEN, LIMIT = "proven here", 600
-START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from symflops.verify.proof import main; main()"
-OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "DIFFUSERS_OFFLINE": "1"}
+PROVEN = "proven here"
 IMPLEMENTATION = ("attn_implementation", "_attn_implementation", "quantization_config", "auto_map")
 """Config fields that choose kernels or code, and change no parameter of the class."""
-
-
-class ProofError(SymflopsError):
-    """The real class cannot be built, or its parameters differ from the spec."""
 
 
 def estimate(
@@ -47,6 +39,8 @@ def estimate(
     strict: bool = False,
     lenient: bool = False,
     prove: bool = False,
+    trace: bool = False,
+    trust: bool = False,
 ) -> dict[str, Any]:
     """Parameters and FLOPs of one step of a model on a batch, as ``symflops estimate --json`` prints them.
 
@@ -59,11 +53,22 @@ def estimate(
         strict: Refuse a key of the config that neither the spec nor the class knows.
         lenient: Accept unread numbers in a config that names no class.
         prove: Compare every parameter with those of the real class, as :func:`proof` does.
+        trace: Trace the class in place of a spec, as :func:`symflops.training.introspect.traced.estimate` does.
+        trust: With ``trace``, run code that the config names (``auto_map``).
 
     Raises:
         SymflopsError: an unknown model, regime, convention or stream, or a config or batch that does not fit; with ``prove``
-            also a class that is not installed, or has other parameters.
+            also a class that is not installed, or has other parameters; with ``trace`` a class that cannot be traced.
     """
+    if trace:
+        from symflops.training.introspect import traced
+
+        if spec or prove or strict:
+            raise SymflopsError("a trace takes the place of a spec: it goes without spec, prove and strict")
+        found = traced.estimate(config, batch, regime, convention, trust)
+        for note in found["notes"]:
+            lookup.warn(note, 3)
+        return found
     given = lookup.config_of(config)
     catalog, name = (lookup.by_name(spec), spec) if spec else lookup.by_config(given, lenient)
     model = lookup.interpreted(catalog, name, given, regime, convention, strict=strict)
@@ -85,7 +90,7 @@ def proof(catalog: Catalog, name: str, config: Mapping[str, Any]) -> str:
     reference = reference_of(catalog, name, config)
     package = reference.partition(".")[0]
     version = installed(package)
-    request = json.dumps({"spec": name, "reference": reference, "config": config}, sort_keys=True, default=str)
+    request = json.dumps({"name": name, "reference": reference, "config": config}, sort_keys=True, default=str)
     facts = [request, version, installed("torch"), "masks"]
     path = place("proofs") / f"{digest(json.dumps(facts))[:32]}.json"
     known = kept(path)
@@ -130,40 +135,6 @@ def installed(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         raise ProofError(f"a proof needs {package}: pip install symflops[verify]") from None
-
-
-def built_elsewhere(request: str) -> str:
-    """Build a class and compare it with a spec in a subprocess; return the JSON text that it prints.
-
-    Raises:
-        ProofError: the subprocess fails or takes too long.
-    """
-    words = [sys.executable, "-I", "-c", START, str(Path(PACKAGE).parent)]
-    try:
-        done = subprocess.run(
-            words, input=request.encode(), capture_output=True, timeout=LIMIT, env={**os.environ, **OFFLINE}, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise ProofError(f"building the class takes more than {LIMIT} seconds") from None
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise ProofError(said[-1] if said else "the class cannot be built")
-    return done.stdout.decode()
-
-
-def main(compare: Callable[[str, str, dict[str, Any]], dict[str, Any]]) -> None:
-    """Read the arguments of ``compare`` from standard input, and print the dict that it returns, both as JSON."""
-    import warnings
-
-    warnings.simplefilter("ignore")
-    given = json.loads(sys.stdin.read())
-    try:
-        found = compare(given["spec"], given["reference"], given["config"])
-    except Exception as error:
-        words = " ".join(str(error).split())
-        print(words if isinstance(error, SymflopsError) else f"{type(error).__name__}: {words}", file=sys.stderr)
-        raise SystemExit(1) from None
-    sys.__stdout__.write(json.dumps(found))  # type: ignore[union-attr]
 
 
 def compared(name: str, reference: str, config: dict[str, Any]) -> dict[str, Any]:

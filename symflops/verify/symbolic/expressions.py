@@ -59,6 +59,15 @@ class _Printer(StrPrinter):  # type: ignore[misc]
     def _print_Relational(self, found: Any) -> str:
         return f"{self._print(found.lhs)} {found.rel_op} {self._print(found.rhs)}"
 
+    def _print_And(self, found: Any) -> str:
+        return " & ".join(f"({self._print(one)})" for one in sorted(found.args, key=str))
+
+    def _print_Or(self, found: Any) -> str:
+        return " | ".join(f"({self._print(one)})" for one in sorted(found.args, key=str))
+
+    def _print_Not(self, found: Any) -> str:
+        return f"~({self._print(found.args[0])})"
+
 
 def text_of(found: sympy.Basic) -> str:
     """An expression or a condition as Python code over the names of fields and lengths."""

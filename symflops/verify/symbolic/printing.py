@@ -81,7 +81,14 @@ def as_json(traced: Traced) -> dict[str, Any]:
         "unproven": traced.unproven,
         **{name: text_of(getattr(traced, name)) for name in FIGURES},
         "domain": [{"condition": text_of(one), "line": line} for one, line in zip(traced.domain, traced.lines, strict=True)],
-        "fields": {name: {"kind": one.kind, "value": one.value, "note": one.note} for name, one in traced.fields.items()},
+        "fields": {
+            name: {"kind": one.kind, "value": one.value, "note": one.note, "origin": one.origin}
+            for name, one in traced.fields.items()
+        },
+        "fixed": dict(traced.fixed),
+        "equations": {name: text_of(one) for name, one in traced.equations.items()},
+        "depths": dict(traced.depths),
+        "points": [dict(point) for point in traced.unseen],
         "numbers": dict(traced.numbers),
         "missed": dict(traced.missed),
         "modules": traced.rows(),

@@ -164,6 +164,7 @@ class Prover:
             self.reduce(proof, until)
             known = {condition for condition, _ in proof.domain}
             proof.domain += [(one, "") for one in self.forms.layers if one not in known]
+            proof.domain += self.above_one(proof.domain)
             drawn = (self.moved_point(self.multiples(chained)) for chained in (True, False) for _ in range(POINTS))
             proof.far = [one for one in drawn if one is not None]
         return proof
@@ -183,6 +184,17 @@ class Prover:
             self.forms.lines.setdefault(name, next(iter(holding), ""))
             self.free.remove(name)
         proof.unmoved = []
+
+    def above_one(self, domain: Sequence[tuple[sympy.Basic, str]]) -> list[tuple[sympy.Basic, str]]:
+        """Condition of each length at whose value 1 the class is not exact, as a trace knows lengths from 2 on only."""
+        found: list[tuple[sympy.Basic, str]] = []
+        for name in sorted(self.forms.example.lengths.keys() & set(self.free)):
+            point = numbers_at({other: self.start[other] for other in self.free} | {name: 1}, self.forms.derived)
+            values = {symbol(other): value for other, value in (point or {}).items()}
+            inside = point is not None and all(one.xreplace(values) is sympy.true for one, _ in domain)
+            if point is None or (inside and self.compare(point) is not None):
+                found.append((symbol(name) >= 2, ""))
+        return found
 
     def unseen(self) -> Iterator[dict[str, int]]:
         """Yield up to ``3 * POINTS`` complete points with as many new values as the conditions allow."""

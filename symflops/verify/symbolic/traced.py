@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -52,9 +53,9 @@ class Traced:
         exact: Number of unseen configs of the real class at which all figures were equal.
         unproven: Why the forms are not proven; empty if they are.
         shapes: Output shape by module path.
-        fixed: Further fields of the config, which are as in the example wherever the forms hold.
+        fixed: Further fields of the config, and integers below 2, which are as in the example wherever the forms hold.
         equations: Expression of each field or length that the class ties to others.
-        depths: The fields that are numbers of layers.
+        depths: Numbers of layers in the trace, by the names of their fields.
         unseen: Values of all fields and lengths at the unseen configs.
         far: Further values inside of the domain, mostly large ones, at which nothing was run.
     """
@@ -75,7 +76,7 @@ class Traced:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     equations: Mapping[str, sympy.Expr] = field(default_factory=dict)
     unseen: tuple[Mapping[str, int], ...] = ()
-    depths: tuple[str, ...] = ()
+    depths: Mapping[str, int] = field(default_factory=dict)
     far: tuple[Mapping[str, int], ...] = ()
 
     @property
@@ -114,12 +115,20 @@ class Traced:
             if kind not in ("symbolic", "unused"):
                 raise SymflopsError(f"'{name}' is {kind}: {', '.join(self.symbols())} are symbols")
         point = {name: one.value for name, one in self.fields.items()} | dict(values)
-        symbols = [symbol(name) for name in point]
-        for condition in self.domain:
-            if not compiled(symbols, condition)(*point.values()):
+        holding, figures = self.functions
+        for condition, holds in zip(self.domain, holding(*point.values()), strict=True):
+            if not holds:
                 raise SymflopsError(f"outside of the domain of {self.name}: {text_of(condition)}")
-        found = compiled(symbols, [getattr(self, name) for name in FIGURES])(*point.values())
-        return {name: int(value) for name, value in zip(FIGURES, found, strict=True)}
+        return {name: int(value) for name, value in zip(FIGURES, figures(*point.values()), strict=True)}
+
+    @cached_property
+    def functions(self) -> tuple[Any, Any]:
+        """(Truth of each condition, value of each figure) as functions of the values of all fields and lengths, in order."""
+        symbols = [symbol(name) for name in self.fields]
+        return compiled(symbols, list(self.domain)), compiled(symbols, [getattr(self, name) for name in FIGURES])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "functions"}
 
     def rows(self, short: Mapping[sympy.Symbol, sympy.Symbol] = MappingProxyType({})) -> list[dict[str, str]]:
         """Path, output shape and forward FLOPs of each module that does counted work, outermost first.

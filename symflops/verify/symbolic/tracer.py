@@ -15,7 +15,7 @@ import sympy
 from symflops.verify.symbolic.expressions import symbol
 from symflops.verify.symbolic.inputs import Given, Inputs
 from symflops.verify.symbolic.passes import Counts, count
-from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, others, put
+from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, others, places, put
 from symflops.verify.tensors import needed
 
 MODULE_CODE, OTHER_CODE = (
@@ -65,8 +65,10 @@ class Example:
         return str(self.target.kind.__module__)
 
     def fixed(self) -> dict[str, Any]:
-        """Values of the config's fields that are not integers, by name."""
-        return dict(others(self.target.settings(self.depths)))
+        """Values of the config's fields that are no integers from 2 on, by name."""
+        settings = self.target.settings(self.depths)
+        small = {dotted(place): value for place, value in places(settings) if value < 2}
+        return dict(others(settings)) | small
 
     def call(self, values: Mapping[Place, Any], lengths: Mapping[str, Any], device: str) -> Counts:
         """Build the class with ``values`` in its config and run both passes on inputs of these lengths."""
