@@ -56,7 +56,9 @@ def run(args: argparse.Namespace) -> int:
         raise SymflopsError(f"there is no folder {root}")
     out = Path(args.out or "generated")
     files = list(specs_in(root))
-    chosen = [find_spec(spec) if spec.endswith((".yaml", ".yml")) else _named(spec, files) for spec in args.specs] or files
+    inside = {file.path: file for file in files}
+    found = (find_spec(spec) if spec.endswith((".yaml", ".yml")) else _named(spec, files) for spec in args.specs)
+    chosen = [inside.get(file.path, file) for file in found] or files
     names = {file.name for file in files} | {file.name for file in chosen}
     work = _Work(root, out, names, not args.specs, _selected_rules(args), args.cold)
     return work.compare(chosen, args.diff) if args.check or args.diff else work.write(chosen)

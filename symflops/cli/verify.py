@@ -67,14 +67,16 @@ def symbolic(args: argparse.Namespace) -> int:
     from symflops.verify.cases import cases_of
     from symflops.verify.symbolic.identity import identity_of
 
-    files = [(file, case) for file in chosen_specs(args.specs) for case in cases_of(file)[:1]]
-    found = [identity_of(load(file), case) for file, case in files]
+    cases = [(file, cases_of(file)[:1]) for file in chosen_specs(args.specs)]
+    for model in (load(file) for file, own in cases if args.specs and not own):
+        print(unseen(model, 0), file=sys.stderr)
+    found = [identity_of(load(file), case) for file, own in cases for case in own]
     if args.json:
         print(json.dumps([one.as_json() for one in found], indent=1))
-    else:
+    elif found:
         print("\n".join(map(str, found)))
     counts = Counter(one.grade for one in found)
-    print(", ".join(f"{count} {grade}" for grade, count in counts.most_common()), file=sys.stderr)
+    print(", ".join(f"{count} {grade}" for grade, count in counts.most_common()) or "no identities", file=sys.stderr)
     return 0 if found and counts["identity"] == len(found) else 1
 
 
