@@ -19,7 +19,7 @@ from symflops.read.variants import DEFAULT, read_size
 from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, python_value
 
 FIGURES = tuple(field.name for field in EXPECT if field.form is Form.NUMBER)
-NUMBER = re.compile(r"[1-9]\d{0,20}(\.\d{1,20})?([eE]\+?\d{1,2})?")
+NUMBER = re.compile(r"\d{1,20}(\.\d{1,20})?([eE]\+?\d{1,2})?")
 UNIT = re.compile(r"([\d.]+)\s*(?:([kKMBGTP])\w*|(thousand|million|billion|trillion)\b.*)")
 POWERS = {"k": 3, "K": 3, "M": 6, "B": 9, "G": 9, "T": 12, "P": 15, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 
