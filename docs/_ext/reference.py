@@ -24,8 +24,8 @@ WORDS: dict[str, str] = YAML(typ="safe").load(Path(__file__).with_name("words.ya
 KEYS = {
     "document": (*tables.DOCUMENT, tables.EXTENDS), "size": tables.SIZE, "stream": tables.STREAM, "input": tables.INPUT,
     "repeat": tables.REPEAT, "group": tables.GROUP, "call": tables.CALL, "block": tables.BLOCK,
-    "baseline": tables.BASELINE, "regime": tables.REGIME, "adapter": tables.ADAPTER, "recompute": tables.RECOMPUTE,
-    "passes": tables.PASSES, "phase": tables.PHASE,
+    "baseline": tables.BASELINE, "expect": tables.EXPECT, "regime": tables.REGIME, "adapter": tables.ADAPTER,
+    "recompute": tables.RECOMPUTE, "passes": tables.PASSES, "phase": tables.PHASE,
 }  # fmt: skip
 COUNTS = {"work": "contractions", "elements": "work element by element, without contractions", "region": "parts of a model"}
 

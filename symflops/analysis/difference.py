@@ -18,7 +18,7 @@ from symflops.formula.formula import Formula, Sym, symbols
 from symflops.formula.sparse import Poly
 from symflops.formula.terms import Rewriting, plus, times
 from symflops.ir.batch import Moment
-from symflops.ir.program import Program
+from symflops.ir.program import Case, Program
 from symflops.support.errors import SymflopsError
 
 Key = tuple[str, Hashable, str]
@@ -86,9 +86,8 @@ class Work:
     lengths are formulas of each other then have comparable moments.
     """
 
-    def __init__(self, program: Program, subject: Subject, lengths: Collection[str] = ()) -> None:
+    def __init__(self, program: Program, case: Case, lengths: Collection[str] = ()) -> None:
         self.program, self.lengths = program, frozenset(lengths)
-        case = subject.derived.case
         self.case = program.case(case.regime, case.convention)
         self.moments: dict[Key, Moment] = {}
 
@@ -267,12 +266,12 @@ class Pair:
             known = {letter: in_place(formula, values) for letter, formula in self.meaning.letters.items()}
             numbers = [field.letter for field in there.program.fields if field.letter not in known]
             second, lengths = translated(resolved(there, numbers), here.program, known), lengths_of(here.program)
-            return Work(resolved(here, letters), here, lengths), Work(second, there, lengths)
+            return Work(resolved(here, letters), here.derived.case, lengths), Work(second, there.derived.case, lengths)
         unlike = {one: two for one, two in names.items() if one in letters or not same(sizes[0][one], sizes[1][two])}
         first, second = resolved(here, tuple(unlike)), resolved(there, tuple(unlike.values()))
         if there.program.name != here.program.name:
             second = renamed(second, first, names)
-        return Work(first, here), Work(second, there)
+        return Work(first, here.derived.case), Work(second, there.derived.case)
 
 
 NOTHING = Figures(0, 0, 0)

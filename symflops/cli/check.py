@@ -7,6 +7,8 @@ A role that follows from a name and changes what a convention counts is a note; 
   symflops check my_model.yaml --watch
   symflops check --explain width-mismatch
 
+Of a spec that is named it prints parameters and FLOPs at the defaults, and what changed against the spec that it extends.
+
 Exit code 1 if there is an error; warnings alone leave it at 0. With --output-format json one object is printed on stdout,
 with github the annotations of a workflow.
 """
@@ -75,6 +77,7 @@ def again(files: Sequence[SpecFile], args: argparse.Namespace) -> int:
 
 def checked(files: Sequence[SpecFile], args: argparse.Namespace) -> int:
     """Check ``files`` once and print the findings; return the exit code, 1 if there are errors."""
+    from symflops.analysis.headline import headline
     from symflops.cli.actions.check import findings
     from symflops.library.lookup import read_config
 
@@ -82,8 +85,11 @@ def checked(files: Sequence[SpecFile], args: argparse.Namespace) -> int:
     found = [findings(file, args.regime, args.convention, configs) for file in files]
     everything = list(dict.fromkeys(finding for one in found for finding in one))
     failures = [any(finding.severity == "error" for finding in one) for one in found]
-    roles = roles_of([file for file, failed in zip(files, failures, strict=True) if not failed]) if args.roles else None
+    valid = [file for file, failed in zip(files, failures, strict=True) if not failed]
+    roles = roles_of(valid) if args.roles else None
     {"text": text, "json": as_json, "github": github}[args.output_format](everything, roles)
+    told = map(headline, valid if args.specs and args.output_format == "text" else ())
+    print(*(f"{lines}\n" for lines in told if lines), sep="", end="", flush=True)
     failed = sum(failures)
     print(summary(len(files), failed, everything), file=sys.stderr)
     return 1 if failed else 0

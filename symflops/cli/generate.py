@@ -6,6 +6,9 @@ specs are skipped.
 --check derives what has changed since files were written here, and compares: exit code 1 when a file differs, is missing, or
 belongs to no spec; with --cold it derives everything. --diff shows the differences. A LaTeX page may be missing: its digest
 in the manifest is compared.
+It prints the figures that move, against the programs that are there: the difference as a formula in the letters of the spec,
+by regime and convention where they differ, and in percent at the published sizes under 'expect', else at the defaults.
+--check prints them, too, and --summary prints them as Markdown for a pull request.
 --convention C,D and --regime R,S store these in programs, modules and pages, in place of those of a library: without them,
 programs also store the conventions of training frameworks.
 --standalone prints the module of a spec, which needs only the standard library, to copy into another project; with --out DIR it
@@ -32,6 +35,7 @@ configure = arguments_of(
     argument("--convention", action="append", metavar="C", help="store this; may be repeated, or list several (C,D)"),
     argument("--regime", action="append", metavar="R", help="store this; may be repeated, or list several (R,S)"),
     argument("--cold", action="store_true", help="derive unchanged specs, too"),
+    argument("--summary", action="store_true", help="print the figures that move as Markdown, for a pull request"),
     argument("--standalone", action="store_true", help="print estimators that need no symflops"),
     one_of(
         argument("--check", action="store_true", help="compare with what is there, write nothing"),
@@ -56,9 +60,11 @@ def run(args: argparse.Namespace) -> int:
         raise SymflopsError(f"there is no folder {root}")
     out = Path(args.out or "generated")
     files = list(specs_in(root))
-    chosen = [find_spec(spec) if spec.endswith((".yaml", ".yml")) else _named(spec, files) for spec in args.specs] or files
+    inside = {file.path: file for file in files}
+    found = (find_spec(spec) if spec.endswith((".yaml", ".yml")) else _named(spec, files) for spec in args.specs)
+    chosen = [inside.get(file.path, file) for file in found] or files
     names = {file.name for file in files} | {file.name for file in chosen}
-    work = _Work(root, out, names, not args.specs, _selected_rules(args), args.cold)
+    work = _Work(root, out, names, not args.specs, _selected_rules(args), args.cold, args.summary)
     return work.compare(chosen, args.diff) if args.check or args.diff else work.write(chosen)
 
 
@@ -111,8 +117,11 @@ def _named(name: str, files: list[Any]) -> Any:
 
 
 class _Work:
-    def __init__(self, root: Path, out: Path, names: set[str], everything: bool, chosen: Any, cold: bool) -> None:
+    def __init__(
+        self, root: Path, out: Path, names: set[str], everything: bool, chosen: Any, cold: bool, summary: bool
+    ) -> None:
         self.root, self.out, self.names, self.everything, self.chosen, self.cold = root, out, names, everything, chosen, cold
+        self.summary, self.moved = summary, dict[str, Any]()
         self.read()
 
     def read(self) -> None:
@@ -125,19 +134,29 @@ class _Work:
     def write(self, files: list[Any]) -> int:
         """Derive changed specs of ``files`` and write what is generated; return the exit code 0."""
         from symflops.cli.actions.generate import shared_files
+        from symflops.cli.actions.revisions import revisions
         from symflops.support.files import locked
 
         stamps = self.stamps()
         outputs = []
         for file, output in self.compiled(files if self.cold else stamps.outdated(files)):
+            self.moved |= revisions(self.out, file, output)
             stamps.add(file, output)
             outputs.append(output)
         with locked(self.out):  # others may have written since
             self.read()
             stamps.write(shared_files(outputs, self.manifest, self.catalog, self.root))
             stamps.save()
+        self.tell()
         print(f"{len(files)} specs: {stamps.summary(files)}", file=sys.stderr)
         return 0
+
+    def tell(self) -> None:
+        """Print the figures that move, as text or as Markdown."""
+        from symflops.cli.actions.revisions import as_markdown, as_text
+
+        for line in (as_markdown if self.summary else as_text)(self.moved):
+            print(line)
 
     def stamps(self) -> Any:
         """Load the :class:`Stamps` of the output folder."""
@@ -152,10 +171,14 @@ class _Work:
         ``diff``: whether to print differences as unified diffs. Return the exit code: 1 if a file differs.
         """
         from symflops.cli.actions.generate import shared_files
+        from symflops.cli.actions.revisions import revisions
 
         stamps = self.stamps()
         outdated = files if self.cold else stamps.outdated(files)
-        outputs = [output for _, output in self.compiled(outdated)]
+        outputs = []
+        for file, output in self.compiled(outdated):
+            self.moved |= revisions(self.out, file, output)
+            outputs.append(output)
         outputs += [stamps.output(file) for file in files if file not in outdated]
         same = {name for output in outputs for name in output.digests}
         texts = {name: text for output in outputs for name, text in output.files.items()}
@@ -164,6 +187,8 @@ class _Work:
         findings = list(self.findings(texts, same, diff))
         for finding in findings:
             print(finding, file=sys.stderr if not diff else sys.stdout)
+        if not diff or self.summary:
+            self.tell()
         if findings:
             print(f"{len(findings)} findings; 'symflops generate' writes what is derived", file=sys.stderr)
             return 1

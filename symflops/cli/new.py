@@ -4,7 +4,8 @@
   symflops new my_model --like llama --with window,experts
 
 writes my_model.yaml, its cases where the other spec has some, and the schema that editors read where there is none yet. Files
-that are there already are left as they are.
+that are there already are left as they are. Then it prints parameters and FLOPs at the defaults, and what changed against the
+other spec: 64 experts turn 6.74 B parameters into 279 B.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ def run(args: argparse.Namespace) -> int:
     """Write the files of a new spec, and print the next command; return the exit code 0."""
     from pathlib import Path
 
+    from symflops.analysis.headline import headline
     from symflops.cli.actions.new import begin, start
+    from symflops.read.spec_files import find_spec
 
     found = start(args.name, Path(args.out), args.like, [word.strip() for word in args.features.split(",") if word.strip()])
     begin(found)
     for path, _ in found:
         print(path)
+    print(headline(find_spec(found[0][0]), find_spec(args.like) if args.like else None), file=sys.stderr)
     print(f"next: edit {found[0][0]}, then 'symflops check {found[0][0]}'", file=sys.stderr)
     return 0

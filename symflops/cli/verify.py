@@ -12,6 +12,8 @@ With --records the measured records below a folder are compared, without torch; 
 derived again, unless with --cold. Records that cannot be exact are listed in inexact.yaml beside the specs, each with its
 reason and the difference that is expected.
 
+Figures that a spec states under 'expect' are compared, too; a spec without a class or cases is compared with them alone.
+
 Exit code 1 if a comparison is neither exact nor as its entry in inexact.yaml, or a case fails; with --strict also if a record
 has no spec.
 """
@@ -65,14 +67,16 @@ def symbolic(args: argparse.Namespace) -> int:
     from symflops.verify.cases import cases_of
     from symflops.verify.symbolic.identity import identity_of
 
-    files = [(file, case) for file in chosen_specs(args.specs) for case in cases_of(file)[:1]]
-    found = [identity_of(load(file), case) for file, case in files]
+    cases = [(file, cases_of(file)[:1]) for file in chosen_specs(args.specs)]
+    for model in (load(file) for file, own in cases if args.specs and not own):
+        print(unseen(model, 0), file=sys.stderr)
+    found = [identity_of(load(file), case) for file, own in cases for case in own]
     if args.json:
         print(json.dumps([one.as_json() for one in found], indent=1))
-    else:
+    elif found:
         print("\n".join(map(str, found)))
     counts = Counter(one.grade for one in found)
-    print(", ".join(f"{count} {grade}" for grade, count in counts.most_common()), file=sys.stderr)
+    print(", ".join(f"{count} {grade}" for grade, count in counts.most_common()) or "no identities", file=sys.stderr)
     return 0 if found and counts["identity"] == len(found) else 1
 
 
@@ -167,27 +171,47 @@ def save_published(path: Path, found: list[Any], models: dict[str, Any]) -> None
 
 
 def live(args: argparse.Namespace) -> int:
-    """Compare specs with the real classes; faulty entries of a spec are reported and omitted.
+    """Compare specs with the real classes and with stated figures; faulty entries of a spec are reported and omitted.
 
-    Return the exit code: 1 if anything differs, is faulty, or has no cases.
+    Return the exit code: 1 if anything differs, is faulty, or has neither cases nor stated figures.
     """
     from symflops.verify.classes import default_differences
 
     parts = readable(args.specs)
+    other = other_figures([model for model, found in parts if not found])
     wrong = [difference for model, found in parts if not found for difference in default_differences(model)]
     for difference in wrong:
         print(difference)
     reports = compared([model for model, _ in parts], {model.spec.name for model, found in parts if found}, args.json)
     lacking = [model for model, found in reports if args.specs and not found]
     for model in lacking:
-        print(without_cases(model), file=sys.stderr)
+        print(unseen(model, stated(model)), file=sys.stderr)
     for model, found in reports if args.specs else ():
         if told := masks(found):
             print(f"{model.spec.name}: {told}", file=sys.stderr)
     results = [report.exact for _, found in reports for report in found]
-    failed = results.count(False)
-    print(f"{len(results)} cases, {failed} not exact, {len(wrong)} defaults differ from the class's own", file=sys.stderr)
-    return 1 if failed or wrong or lacking or any(found for _, found in parts) else 0
+    failed, figures = results.count(False), sum(map(stated, (model for model, _ in parts)))
+    cases = f"{len(results)} cases, {failed} not exact, {len(wrong)} defaults differ from the class's own"
+    lines = [cases] if results or wrong or not args.specs else []
+    lines += [f"{figures} stated figures, {other} not as derived"] if figures else []
+    print(*(f"{line}\n" for line in lines), sep="", end="", file=sys.stderr)
+    nothing = [model for model in lacking if not stated(model)]
+    return 1 if failed or wrong or other or nothing or any(found for _, found in parts) else 0
+
+
+def stated(model: Any) -> int:
+    """Count the figures that a spec states under ``expect``."""
+    return sum(len(one.figures) for one in model.spec.expect)
+
+
+def other_figures(models: list[Any]) -> int:
+    """Print the stated figures that differ from the derived ones; return their number."""
+    from symflops.analysis.stated import wrong_figures
+
+    found = [finding for model in models for finding in wrong_figures(model)]
+    for finding in found:
+        print(finding.render(), file=sys.stderr)
+    return len(found)
 
 
 def masks(reports: list[Any]) -> str:
@@ -197,12 +221,15 @@ def masks(reports: list[Any]) -> str:
     return str(worst).partition(",")[0] if worst and worst.modules else str(worst or "")
 
 
-def without_cases(model: Any) -> str:
-    """Return the message that ``model`` has no file of cases, with the path of that file."""
+def unseen(model: Any, figures: int) -> str:
+    """Return the message that no class of ``model`` was run: how many figures were compared, and what is needed."""
     from symflops.verify.cases import cases_path
 
-    hint = "list configs and batches there: - {config: {...}, batch: {...}}"
-    return f"{model.spec.name}: there is no {cases_path(model.file.path).name} beside it: {hint}"
+    told = f"{figures} stated figures compared" if figures else "nothing compared"
+    lines = [f"{model.spec.name}: {told}; masks not seen:"]
+    lines += [] if model.spec.references else ["it names no class: write 'reference: package.Class'"]
+    lines.append(f"there is no {cases_path(model.file.path).name} beside it: list configs and batches there:")
+    return "\n  ".join([*lines, "- {config: {...}, batch: {...}}"])
 
 
 def readable(specs: list[str]) -> list[tuple[Any, list[Any]]]:
@@ -314,7 +341,7 @@ def in_regime(args: argparse.Namespace) -> int:
     reports = [report for _, same in found for report in same]
     lacking = [model for model, same in found if args.specs and not same]
     for model in lacking:
-        print(without_cases(model), file=sys.stderr)
+        print(unseen(model, 0), file=sys.stderr)
     for report in () if args.json else reports:
         print(report if isinstance(report, Failed) else render_regime(report))
     if args.json:

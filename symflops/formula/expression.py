@@ -7,8 +7,10 @@ text becomes ``ast`` nodes, every node is checked against the list ``ALLOWED``, 
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from typing import NoReturn
 
@@ -18,6 +20,16 @@ MAX_TEXT = 400
 MAX_NODES = 240
 MAX_DEPTH = 40
 MAX_DIGITS = 18
+
+UNITS = {"k": 1000, "K": 1000, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
+UNIT = re.compile(r"(\d+(?:\.\d+)?) *((?:(?<= )[a-zA-Z%]+)|[kKMBGT])")
+SLIPS = (
+    (re.compile(r"(?<![\w.])(\d+)(?=[A-Za-z_(])"), r"\1*"),
+    (re.compile(r"(?<![=!<>])=(?!=)"), "=="),
+    (re.compile(r" *&& *"), " and "),
+    (re.compile(r" *\|\| *"), " or "),
+)
+"""Slips of those who know other notations, and what they mean here."""
 
 ALLOWED = (
     ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice, ast.List, ast.Name, ast.Constant,
@@ -66,13 +78,34 @@ def parse_expression(text: str, span: Span) -> Expression:
             tree = ast.parse(text, mode="eval").body
     except SyntaxError as error:
         column = (error.offset or 1) - 1
-        hint = "arithmetic over sizes, comparisons, lists, 'a if c else b'"
-        _fail("bad-expression", f"{text!r} is not an expression", span.part(column, column + 1), hint)
+        _fail("bad-expression", f"{text!r} is not an expression", span.part(column, column + 1), meant(text))
     except (ValueError, MemoryError, RecursionError):
         _fail("bad-expression", "this is not an expression", span)
     expression = Expression(text, span, tree)
     _check(expression)
     return expression
+
+
+def meant(text: str) -> str:
+    """Propose what was meant by a text that is no expression.
+
+    >>> meant("2G*d"), meant("i % 2 = 1"), meant("8k")
+    ('write 2*G*d', 'write i % 2 == 1', 'write 8000 for 8k, or 8*k for a product')
+    """
+    unit, written = UNIT.fullmatch(text), text
+    for slip, correct in SLIPS:
+        written = slip.sub(correct, written)
+    try:
+        ast.parse(written, mode="eval")
+    except (SyntaxError, ValueError):
+        written = text
+    if unit and unit[2] in UNITS:
+        whole = Fraction(unit[1]) * UNITS[unit[2]]
+        product = f", or {written} for a product" if written != text else ""
+        return f"write {int(whole)} for {text}{product}"
+    if unit:
+        return f"write {unit[1]}: a number has no unit"
+    return f"write {written}" if written != text else "arithmetic over sizes, comparisons, lists, 'a if c else b'"
 
 
 def _fail(code: str, message: str, span: Span, hint: str = "") -> NoReturn:
@@ -90,11 +123,13 @@ def _check(expression: Expression) -> None:
         if count > MAX_NODES or depth > MAX_DEPTH:
             _fail("expression-too-large", "the expression is too large", expression.span, "name a part of it under 'derived'")
         if not isinstance(node, ALLOWED):
-            _fail("bad-expression", f"{type(node).__name__.lower()} is not part of the expression language", place)
+            hint = "write ** for a power" if isinstance(node, ast.BitXor) else ""
+            _fail("bad-expression", f"{type(node).__name__.lower()} is not part of the expression language", place, hint)
         if isinstance(node, ast.Constant):
             _check_constant(expression.segment(node), node.value, place)
         if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
-            _fail("bad-expression", "only the functions of the language can be called, without keywords", place)
+            hint = "" if isinstance(node.func, ast.Name) else "write * between the factors of a product"
+            _fail("bad-expression", "only the functions of the language can be called, without keywords", place, hint)
         stack.extend((child, depth + 1) for child in ast.iter_child_nodes(node))
 
 
@@ -132,9 +167,10 @@ def _check_constant(text: str, value: object, place: Span) -> None:
         case int() | float() if len(text) > MAX_DIGITS:
             _fail("expression-too-large", f"a number has at most {MAX_DIGITS} digits", place)
         case float() if not text.replace(".", "", 1).isdigit():
-            _fail("bad-expression", "a decimal is written with digits and a point", place)
+            hint = f"write {value:.0f}" if value == value // 1 < 10**MAX_DIGITS else ""
+            _fail("bad-expression", "a decimal is written with digits and a point", place, hint)
         case int() if not text.isdigit():
-            _fail("bad-expression", "an integer is written with decimal digits", place)
+            _fail("bad-expression", "an integer is written with decimal digits", place, f"write {value}")
         case str() if not value.isprintable() or set(value) & set("'\"\\"):
             _fail("bad-expression", "a text has no quotes, backslashes or control characters in it", place)
         case int() | float() | str():

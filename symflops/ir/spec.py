@@ -82,6 +82,23 @@ class VariantSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Expectation:
+    """Figures that a source states for one size of the model.
+
+    Attributes:
+        model: The sizes that differ from the defaults, under the name of a published size or of the defaults.
+        figures: (name, text) pairs of the stated figures; the place of the name is that of the text.
+        rules: The regime, and the convention, by which FLOPs are stated.
+        batch: The batch of FLOPs, stream -> items; None: one item per stream, of typical lengths.
+    """
+
+    model: VariantSpec
+    figures: tuple[tuple[Name, str], ...]
+    rules: tuple[str, str]
+    batch: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
 class ClassSpec:
     """A class that a spec describes, and its differences from the first class of the spec.
 
@@ -336,6 +353,7 @@ class Spec:
         renamed: (beginning of a path, replacement) pairs for these classes.
         baseline: Another spec to compare with on pages; None: none.
         requires: (message, condition) pairs that sizes and lengths must fulfil.
+        expect: Figures that sources state, for ``symflops check``.
         expected: (text, condition) pairs; where a condition holds the work is an expectation, and estimates say the text.
         reading: How the classes read a config (:mod:`symflops.evaluate.config`).
     """
@@ -362,6 +380,7 @@ class Spec:
     baseline: BaselineSpec | None = None
     requires: tuple[tuple[Name, Expression], ...] = ()
     expected: tuple[tuple[Name, Expression], ...] = ()
+    expect: tuple[Expectation, ...] = ()
     reading: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property

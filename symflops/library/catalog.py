@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from symflops.read.spec_files import SpecFile
 
+OTHERS = ("assumed", "blocks")  # folders whose specs are found only by name, and that have none
 PACKAGE = os.path.dirname(
     os.path.dirname(os.path.abspath(__file__))
 )  # os.path: pathlib alone would cost a tenth of an estimate
@@ -166,7 +167,7 @@ class Catalog:
 
 
 def catalogs() -> list[Catalog]:
-    """Return the catalog of local specs (``./specs``), if any, and that of the other, shipped specs.
+    """Return the catalogs of local specs (``./specs``), if any, of new specs of a checkout, if any, and of shipped specs.
 
     Copies of shipped specs are not local specs, and neither is the package's own folder of specs.
 
@@ -180,13 +181,31 @@ def catalogs() -> list[Catalog]:
     if os.path.isfile(path):
         with open(path, "rb") as file:
             shipped = json.loads(file.read())["specs"]
-    if not os.path.isdir("specs") or os.path.realpath("specs") == os.path.realpath(os.path.join(folder, "specs")):
-        return [Catalog(folder, shipped)]
+    root = os.path.realpath(os.path.join(folder, "specs"))
+    files: dict[str, SpecFile] = {}
+    own: dict[str, Any] = {}
+    if os.path.isdir("specs") and os.path.realpath("specs") != root:
+        from symflops.library.local import local_specs
+
+        files, own = local_specs(os.path.realpath("specs"))
+    others = ungenerated(root, {**shipped, **own}) if not inside and os.path.isdir(root) else []
+    local = [Catalog("", own, files)] if own else []
+    return [*local, *others, Catalog(folder, {name: entry for name, entry in shipped.items() if name not in own})]
+
+
+def ungenerated(root: str, known: Mapping[str, Any]) -> list[Catalog]:
+    """Return a catalog of the specs of a checkout that have no stored program yet; empty if all are ``known``."""
+    stems = {
+        entry.name[:-5]
+        for group in os.scandir(root) if group.is_dir() and group.name not in OTHERS
+        for entry in os.scandir(group.path) if entry.name.endswith(".yaml") and entry.name.count(".") == 1
+    }  # fmt: skip
+    if stems <= known.keys():
+        return []
     from symflops.library.local import local_specs
 
-    files, own = local_specs(os.path.realpath("specs"))
-    local = [Catalog("", own, files)] if own else []
-    return [*local, Catalog(folder, {name: entry for name, entry in shipped.items() if name not in own})]
+    files, own = local_specs(root, known=known)
+    return [Catalog("", own, files)]
 
 
 def assumed() -> Catalog:

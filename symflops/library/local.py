@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,10 @@ NAMING = re.compile(rf"^({'|'.join(NAMES)})[ \t]*:(.*(?:\n(?![A-Za-z_]).*)*)", r
 """Matches the fields that name models in a spec that is not valid YAML."""
 
 
-def local_specs(folder: str, groups: str = "*") -> tuple[dict[str, SpecFile], dict[str, dict[str, Any]]]:
-    """Return name -> file and name -> header for the specs in ``folder``.
+def local_specs(
+    folder: str, groups: str = "*", known: Collection[str] = ()
+) -> tuple[dict[str, SpecFile], dict[str, dict[str, Any]]]:
+    """Return name -> file and name -> header for the specs in ``folder`` whose names are not ``known``.
 
     ``groups`` is a pattern of subfolders, as in :func:`specs_in`. Copies of shipped specs are omitted, such as those in a
     clone of the repository.
@@ -43,7 +46,7 @@ def local_specs(folder: str, groups: str = "*") -> tuple[dict[str, SpecFile], di
     """
     root, files = Path(folder), dict[str, SpecFile]()
     for file in specs_in(root, groups):
-        if IDENTIFIER.match(file.name):
+        if IDENTIFIER.match(file.name) and file.name not in known:
             files.setdefault(file.name, file)
     if len(files) > MOST_SPECS or sum(file.path.stat().st_size for file in files.values()) > MOST_BYTES:
         raise SymflopsError(f"{root} holds more than {MOST_SPECS:,} specs or {MOST_BYTES:,} bytes: give a spec by its path")

@@ -56,6 +56,15 @@ BASELINE = (
     Field("batch", Form.NAMED, "entries of its streams, as formulas of lengths and sizes; default: streams of the same name"),
     Field("lengths", Form.NAMED, "batch variables that grow with the first one, as formulas; default: they stay"),
 )
+EXPECT = (
+    Field("parameters", Form.NUMBER, "all parameters, to the digits given: 8.03e9"),
+    Field("active", Form.NUMBER, "parameters that one token goes through"),
+    Field("flops_per_token", Form.NUMBER, "FLOPs of both passes over the tokens of the batch, as 'symflops estimate' has them"),
+    Field("regime", Form.TEXT, "the regime of FLOPs; default: full"),
+    Field("convention", Form.TEXT, "the convention of FLOPs; default: symflops"),
+    Field("batch", Form.OTHER, "the batch of FLOPs; default: one item per stream, of typical lengths"),
+    Field("config", Form.OTHER, "config fields that differ from the defaults; a variant has its own"),
+)
 DOCUMENT = (
     LANGUAGE,
     Field("name", Form.NAME, "what the spec is called, and its module", required=True),
@@ -72,6 +81,7 @@ DOCUMENT = (
     ),
     Field("expected", Form.NAMED, "conditions under which the data decides how much work is done, by what estimates say then"),
     Field("variants", Form.NAMED, "published structures, each by the config fields that differ"),
+    Field("expect", Form.OTHER, "figures that a paper states of the defaults, or of published sizes by name", fields=EXPECT),
     Field("streams", Form.NAMED, "rows that vary with the batch", fields=STREAM),
     Field("inputs", Form.NAMED, "what the model receives", fields=INPUT),
     Field("blocks", Form.NAMED, "pieces of graph that are called by name"),

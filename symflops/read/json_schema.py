@@ -15,6 +15,7 @@ from symflops.ir.convention import ROLES
 from symflops.ops.kind import COMMON, Field, Form, words_of
 from symflops.ops.table import ALL
 from symflops.read import field_tables as tables
+from symflops.read.expectations import FIGURES
 from symflops.read.variants import RENAME
 
 Schema = dict[str, Any]
@@ -212,7 +213,7 @@ def spec(blocks: Sequence[BlockSignature]) -> Schema:
         "if": {"required": [tables.EXTENDS.name]},
         "then": {"required": ["language", "name"], "properties": merged},
         "else": {"required": [field.name for field in tables.DOCUMENT if field.required], "properties": full},
-        "definitions": {**graph_definitions(blocks), **changes()},
+        "definitions": {**graph_definitions(blocks), **changes(), **stated()},
     }
 
 
@@ -234,6 +235,7 @@ def _spec_properties() -> tuple[Schema, Schema]:
         "inputs": of_mapping(tables.INPUT),
         "blocks": of_mapping(tables.BLOCK, params=mapping(ref("expression"), NAME)),
         "baseline": {"anyOf": [NAME, baseline()]},
+        "expect": ref("expect"),
     }
     named = {"variants": pattern(VARIANT), "blocks": TEXT, "requires": TEXT, "expected": TEXT}
     full, merged = {}, {}
@@ -254,6 +256,13 @@ def baseline() -> Schema:
     """The schema of a baseline given as a mapping."""
     formulas = {field.name: mapping(ref("expression")) for field in tables.BASELINE if field.form is Form.NAMED}
     return of_mapping(tables.BASELINE, **{**formulas, "config": mapping(ref("expression"), pattern(CONFIG_KEY))})
+
+
+def stated() -> dict[str, Schema]:
+    """Schema definitions of figures that a paper states: of the defaults, and by name of published sizes."""
+    plain = dict.fromkeys(FIGURES, PLAIN) | dict.fromkeys(("batch", "config"), mapping({}))
+    figures = of_mapping(tables.EXPECT, **plain)
+    return {"figures": figures, "expect": {**figures, "additionalProperties": ref("figures")}}
 
 
 def class_row() -> Schema:

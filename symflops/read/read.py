@@ -17,6 +17,7 @@ from symflops.ir.spec import BaselineSpec, InputSpec, Name, SizeSpec, Spec, Stre
 from symflops.ops.kind import words_of
 from symflops.read.definition_order import check_defaults
 from symflops.read.entries import BlockText, Entries
+from symflops.read.expectations import read_expectations
 from symflops.read.extends import extended, no_bases
 from symflops.read.field_tables import BASELINE, DOCUMENT, INPUT, ITEMS, SIZE, STREAM, TYPES
 from symflops.read.language import other_language
@@ -153,7 +154,8 @@ class _Document:
             graph=graph,
             outputs=self.shapes.value_names(given.get("outputs"), "'outputs'"),
             sources=(source, *sorted(self.entries.sources, key=lambda block: block.path)),
-            variants=read_variants(given.get("variants"), sizes, self.shapes),
+            variants=(variants := read_variants(given.get("variants"), sizes, self.shapes)),
+            expect=read_expectations(given.get("expect"), sizes, variants, self.shapes),
             classes=classes,
             decided=decided,
             baseline=read_baseline(given.get("baseline"), self.shapes),

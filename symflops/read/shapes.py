@@ -8,20 +8,37 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence as TypingSequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TypeVar
 
 from symflops.formula.expression import Expression, names, parse_expression
 from symflops.formula.identifiers import PATH, PROSE, why_not_identifier
 from symflops.formula.language_functions import FUNCTIONS
 from symflops.ir.spec import Name, PartSpec, StreamSpec, Template
+from symflops.read.language import is_null
 from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, Sequence
 from symflops.support.findings import Reporter, Span, did_you_mean
 
 N = TypeVar("N", bound=Node)
 MOST_AXES = 16
+TRUE, FALSE = ("true", "yes", "on", "y", "1"), ("false", "no", "off", "n", "0", "null", "none")
+TEXTS = ("doc", "title")
+Entries = tuple[tuple[Scalar, Node], ...]
 ITEMS = "b"
 """The word for the batch dimension, which enumerates items."""
 WIDTHS = "any other word than batch variables and axes of the stream is the width; a size is written as a product, as"
+
+
+def split_off(key: Scalar, value: Scalar, rest: TypingSequence[tuple[Scalar, Node]], allowed: TypingSequence[str]) -> int:
+    """Count the entries after ``value`` that YAML split off at a comma: to a closing bracket, or all words of a text."""
+    if key.text in TEXTS:
+        return sum(1 for _ in takewhile(lambda entry: entry[0].text not in allowed and is_null(entry[1]), rest))
+    depth = value.text.count("(") - value.text.count(")")
+    for place, (follower, _) in enumerate(rest if depth > 0 else (), 1):
+        depth += follower.text.count("(") - follower.text.count(")")
+        if depth == 0:
+            return place
+    return 0
 
 
 class Shapes:
@@ -75,7 +92,7 @@ class Shapes:
         """The entries of a mapping by key; keys that are not ``allowed`` are reported and dropped."""
         allowed = tuple(allowed)
         found: dict[str, Node] = {}
-        for key, value in self.joined(self.mapping(node, what)):
+        for key, value in self.joined(self.mapping(node, what), allowed):
             if key.text in allowed:
                 found[key.text] = value
             else:
@@ -83,24 +100,20 @@ class Shapes:
                 self.report.error("unknown-field", f"{what} has no field '{key.text}'", key.span, hint)
         return found
 
-    def joined(self, entries: tuple[tuple[Scalar, Node], ...]) -> Iterator[tuple[Scalar, Node]]:
-        """Yield the entries of a mapping, and rejoin unquoted texts such as ``f(a, b)`` in braces.
+    def joined(self, entries: Entries, allowed: TypingSequence[str]) -> Iterator[tuple[Scalar, Node]]:
+        """Yield the entries of a mapping, and rejoin unquoted texts in braces: ``f(a, b)``, and ``a, b`` in documentation.
 
         YAML splits them at the comma. Each is reported.
         """
         rest = list(entries)
         while rest:
             key, value = rest.pop(0)
-            if isinstance(value, Scalar) and value.plain and value.text.count("(") > value.text.count(")"):
-                parts = [value.text, *(follower.text for follower, _ in rest)]
-                whole = (", ".join(parts[: number + 1]) for number in range(1, len(parts)))
-                closed = next((place for place, text in enumerate(whole, 1) if text.count("(") == text.count(")")), 0)
-                if closed:
-                    text = ", ".join(parts[: closed + 1])
-                    self.report.error(
-                        "bad-expression", f"a comma ends '{value.text}'", value.span, f'quote it: {key.text}: "{text}"'
-                    )
-                    value, rest = replace(value, text=text, plain=False), rest[closed:]
+            cut = split_off(key, value, rest, allowed) if isinstance(value, Scalar) and value.plain else 0
+            if cut and isinstance(value, Scalar):
+                text = ", ".join([value.text, *(follower.text for follower, _ in rest[:cut])])
+                code = "bad-text" if key.text in TEXTS else "bad-expression"
+                self.report.error(code, f"a comma ends '{value.text}'", value.span, f'quote it: {key.text}: "{text}"')
+                value, rest = replace(value, text=text, plain=False), rest[cut:]
             yield key, value
 
     def one_of(self, node: Node, words: tuple[str, ...], what: str) -> str:
@@ -117,7 +130,9 @@ class Shapes:
         if node is None:
             return otherwise
         if not isinstance(node, Scalar) or node.text not in ("true", "false"):
-            self.report.error("bad-shape", "this is true or false", node.span)
+            said = node.text.lower() if isinstance(node, Scalar) else ""
+            hint = "write true" if said in TRUE else "write false" if said in FALSE else ""
+            self.report.error("bad-shape", "this is true or false", node.span, hint)
             return False
         return node.text == "true"
 

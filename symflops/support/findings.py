@@ -90,7 +90,7 @@ class Diagnostic:
         severity: ``error`` or ``warning``.
         label: Text to print below the place.
         also: Other places that explain the finding, such as the other side of a mismatch.
-        note: A further fact that has no place.
+        note: A further fact that has no place; a table has lines of its own.
     """
 
     code: str
@@ -110,7 +110,8 @@ class Diagnostic:
         labels = [*((Label(span, self.label),) if span else ()), *self.also]
         gap = " " * max([2, *(len(str(label.span.line)) for label in labels)])
         below = (("note", self.note), ("hint", self.hint))
-        ends = [f"{gap} {paint('frame', '=')} {name}: {text}" for name, text in below if text]
+        lead = f"\n{gap}   "  # of the further lines of a note
+        ends = [f"{gap} {paint('frame', '=')} {name}: {text.replace(chr(10), lead)}" for name, text in below if text]
         if span is None:
             return "\n".join([head, *ends])
         lines = [f"{span.source.shown}:{span.line}:{span.column}: {head}"]

@@ -198,6 +198,22 @@ def test_elsewhere_generate_needs_a_folder(tmp_path):
     assert set(json.loads((tmp_path / "x/catalog.json").read_text())["specs"]) == {"llama"}
 
 
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a spec of its own, ``specs/nn/mine.yaml``, as the working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert main(["new", "mine", "--like", "llama", "--with", "window", "-o", "specs/nn"]) == 0
+    return tmp_path
+
+
+def test_a_path_writes_what_the_name_writes(project: Path) -> None:
+    """Below the folder of the spec, and the manifest knows one spec."""
+    assert main(["generate", "specs/nn/mine.yaml", "--convention", "symflops", "--regime", "full"]) == 0
+    assert (project / "generated/nn/mine.json").is_file() and not (project / "generated/mine.json").exists()
+    assert main(["generate", "mine", "--check", "--convention", "symflops", "--regime", "full"]) == 0
+
+
 @pytest.mark.nightly  # the task types checks them all
 def test_generated_modules_are_clean(tmp_path):
     """One template writes them all: the types of one in twelve are checked here, those of all by the task ``types``."""

@@ -32,6 +32,42 @@ def test_a_text_with_a_comma_is_quoted(tmp_path: Path, text: str, capsys: pytest
     assert found["hint"] == f'quote it: width: "{text}"'
 
 
+@pytest.mark.parametrize(
+    ("width", "hint"),
+    [
+        ("2D*n", "write 2*D*n"),
+        ("4(D + n)", "write * between the factors of a product"),
+        ("'D if n % 2 = 1 else n'", "write D if n % 2 == 1 else n"),
+        ("'D if n = 1 && q = null else n'", "write D if n == 1 and q == null else n"),
+        ("D^2", "write ** for a power"),
+        ("8k", "write 8000 for 8k, or 8*k for a product"),
+        ("1.5M", "write 1500000 for 1.5M"),
+        ("64 channels", "write 64: a number has no unit"),
+        ("1e3", "write 1000"),
+        ("1_024", "write 1024"),
+        ("'D +'", "arithmetic over sizes"),
+    ],
+)
+def test_slips_from_other_notations(tmp_path: Path, width: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The hint has the text that was meant, or the way to write it."""
+    (found,) = told(tmp_path, f"  - a: {{op: linear, from: t, width: {width}, to: a}}\n", capsys)
+    assert found["code"] == "bad-expression" and found["hint"].startswith(hint), found["hint"]
+
+
+@pytest.mark.parametrize(("flag", "hint"), [("yes", "write true"), ("True", "write true"), ("on", "write true"), ("0", "write false"), ("no", "write false"), ("maybe", "")])
+def test_flags_are_true_or_false(tmp_path: Path, flag: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    head = HEAD.replace("optional: true", f"optional: {flag}")
+    assert hint in [one["hint"] for one in told(tmp_path, "  - a: {op: linear, from: t, width: D, to: a}\n", capsys, head) if one["code"] == "bad-shape"]
+
+
+@pytest.mark.parametrize(("words", "whole"), [("heads, of queries", "heads, of queries"), ("a, b, and c", "a, b, and c"), ("width (of a head, or all)", "width (of a head, or all)")])
+def test_a_comma_in_a_doc_is_quoted(tmp_path: Path, words: str, whole: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A field after the text is one still."""
+    head = HEAD.replace("n: {key: n,", f"n: {{key: n, doc: {words},")
+    (found,) = told(tmp_path, "  - a: {op: linear, from: t, width: n, to: a}\n", capsys, head)
+    assert found["hint"] == f'quote it: doc: "{whole}"' and found["code"] == "bad-text"
+
+
 def test_a_misspelt_parameter_is_one_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is misspelt is not missing, too."""
     (found,) = told(tmp_path, "  - a: {block: gated_mlp, from: t, hiden: 4*D, width: D, to: a}\n", capsys)

@@ -149,5 +149,5 @@ def test_an_expectation_is_told_where_it_is_one(tmp_path):
 
 def test_there_is_an_example_of_each_construct():
     texts = "".join(block.text for block in ENTRIES)
-    assert len(ENTRIES) + 11 == len(EXAMPLES)  # the others are whole documents or other parts: classes, conditions, expectations, streams and blocks
+    assert len(ENTRIES) + 12 == len(EXAMPLES)  # the others are whole documents or other parts: classes, conditions, expectations, figures, streams and blocks
     assert all(word in texts for word in ("block:", "repeat: L", "axis: x", "experts: E", "no_grad", "shared: true", "when:", "gate:", "with:", "tie: {"))

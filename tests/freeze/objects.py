@@ -60,6 +60,7 @@ def of_meters() -> dict[str, Any]:
 def of_library() -> dict[str, Any]:
     """Specs with what a config or a batch may say, regimes and conventions that are found by name, and kinds of findings."""
     import symflops
+    from symflops.support.findings import kinds
 
     specs = json.loads(call("list", "--json").out)["specs"]
     found: dict[str, Any] = {
@@ -74,6 +75,5 @@ def of_library() -> dict[str, Any]:
     named = re.findall(r"[\w-]+", call("estimate", "llama", "--batch", '{"text": [7]}', "--regime", "0000000000").err)
     found["conventions"] = {word: bool(model.program(["full"], [word]).conventions) for word in CONVENTIONS}
     found["regimes"] = {word: word in named for word in REGIMES}
-    kinds = call("check", "--explain", "nonsense").err.partition("there are ")[2].strip().split(", ")
-    found["kinds of findings"] = {word: call("check", "--explain", word).code for word in kinds}
+    found["kinds of findings"] = {word: call("check", "--explain", word).code for word in kinds()}
     return found

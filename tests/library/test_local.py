@@ -323,6 +323,23 @@ def test_the_installed_package_is_no_local_folder(monkeypatch):
     assert only.shipped and not only.changed("llama")
 
 
+def test_a_new_spec_of_a_checkout_is_found_before_it_is_generated(tmp_path, monkeypatch, capsys):
+    """By name and by class, with and without other specs in the catalog; one that the catalog knows is not read."""
+    text = SPEC.replace("name: llama", "name: novel").replace("LlamaForCausalLM", "NovelModel").replace("block: twice", "op: linear")
+    (tmp_path / "specs/nn").mkdir(parents=True)
+    (tmp_path / "generated").mkdir()
+    (tmp_path / "specs/nn/novel.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("symflops.library.catalog.PACKAGE", str(tmp_path / "symflops"))
+    for known in ({}, {"other": {"group": "nn", "references": [], "model_types": [], "pipelines": [], "streams": {}, "title": ""}}):
+        (tmp_path / "generated/catalog.json").write_text(json.dumps({"specs": known}))
+        assert json.loads(said(capsys, "estimate", "novel", "--batch", '{"text": [3]}', "--json"))["parameters"] == 8 * 8 + 8
+        assert lookup.by_config({"architectures": ["NovelModel"]})[1] == "novel" and "novel" in said(capsys, "list")
+    (tmp_path / "generated/catalog.json").write_text(json.dumps({"specs": {"novel": known["other"]}}))
+    monkeypatch.setattr("symflops.library.local.read", None)
+    assert [sorted(catalog.specs) for catalog in catalogs()] == [["novel"]]
+
+
 def test_a_changed_spec_of_the_package_is_derived(tmp_path, monkeypatch):
     """Somebody who works on the package sees what the spec says, not what was stored of an earlier one."""
     catalog = lookup.by_name("gpt2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.support.cases import checked
 
 LLAMA = (Path(__file__).resolve().parents[2] / "specs/language/llama.yaml").read_text("utf-8")
+LLAMA = re.sub(r"^expect: .*\n", "", LLAMA, flags=re.MULTILINE)  # figures would differ, too
 
 # what is written, what is written instead, the kind, the text under the marks, and what the message must say
 MISTAKES = {

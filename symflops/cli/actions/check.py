@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from symflops.analysis.baseline import check as check_baseline
+from symflops.analysis.stated import wrong_figures
 from symflops.api import Model, convention_of, regime_of
 from symflops.build.build import build_through
 from symflops.build.roles import first_line, rules
@@ -67,6 +68,8 @@ def findings(
         report.extend(findings_of(model, configs))
     if not report.failed:
         report.extend(_of_pages(model, regimes, conventions))
+    if not report.failed:
+        report.extend(wrong_figures(model))
     if not report.failed and model.spec.baseline:
         report.extend(_findings_of(check_baseline, model))
     if not report.failed:
@@ -119,7 +122,7 @@ def load_valid_part(file: SpecFile) -> tuple[Model, list[Diagnostic]]:
     if not reading.buildable and len(unfinished) < len(reading.report.diagnostics):
         reading.report.check()
     found = findings(file)
-    if not any(finding.severity == "error" for finding in found):
+    if not any(finding.severity == "error" and finding.code != "other-figure" for finding in found):
         return Model(file, reading.spec), []
     return Model(file, reading.spec, lambda *given: build_through(*given)[0]), found
 

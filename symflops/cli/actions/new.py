@@ -47,6 +47,7 @@ COMMENTS = {
     "requires": "Conditions that a config or a batch must fulfil, each with the words of its refusal.",
     "expected": "Conditions under which the data decides how much work is done, each with what estimates say then.",
     "variants": "Published configs whose structure is another one: the fields in which they differ.",
+    "expect": "Figures that the paper states, to the digits given: 'symflops check' compares them.",
     "streams": "What varies with the batch: rows per sample. A name in an axis that is no size is a length that a batch gives.",
     "inputs": "What the model receives: stream, width (none for token ids), and the dimensions of its tensor, 'b' the items.",
     "blocks": "Pieces of graph that are called by name with 'block:'.",
@@ -133,6 +134,7 @@ def spec_text(name: str, source: SpecFile, like: str | None, path: Path, where: 
             document.pop(key, None)
         if features:
             without_class(document)
+            document.pop("expect", None)
     document.yaml_set_start_comment(HEAD.format(name=name, origin=origin, file=path))
     for key, comment in COMMENTS.items():
         if key in document:

@@ -21,7 +21,8 @@ from symflops.support.reading import parse_json, read_bytes, read_text
 
 SCHEMA, MISSING = 1, "has no census"
 WORD = re.compile(r"[A-Za-z_]\w*")
-PROSE = ("title", "doc", "latex", "role", "pipelines", "variants", "model_type", "reference", "name", "baseline", "expected")
+NAMING = ("title", "doc", "latex", "role", "pipelines", "variants", "model_type", "reference", "name")
+PROSE = (*NAMING, "baseline", "expected", "expect")
 STORED = ("described", "free", "guarded", "words", "unrun", "left_out")
 """The fields of a class's census that a stored program contains."""
 
