@@ -39,6 +39,14 @@ class _Exact(PythonCodePrinter):  # type: ignore[misc]
         return f"Fraction({self._print(above)}, {self._print(below)})"
 
 
+def replaced(found: sympy.Basic, values: Mapping[sympy.Symbol, Any]) -> Any:
+    """An expression with other symbols or numbers; ``nan`` where it divides by zero."""
+    try:
+        return found.xreplace(values)
+    except ZeroDivisionError:
+        return sympy.nan
+
+
 def compiled(names: Sequence[sympy.Symbol], found: Any) -> Callable[..., Any]:
     """Function of the values of symbols, in order, that evaluates an expression or a list of them exactly."""
     printer = _Exact({"fully_qualified_modules": False, "inline": True, "allow_unknown_functions": True})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import sympy
 
 from symflops.verify.counting import starred
 from symflops.verify.symbolic.explore import said
-from symflops.verify.symbolic.expressions import symbol
+from symflops.verify.symbolic.expressions import replaced, symbol
 from symflops.verify.symbolic.passes import Counts
 from symflops.verify.symbolic.target import Place, dotted
 from symflops.verify.symbolic.traced import FIGURES
@@ -91,7 +91,7 @@ def forms_of(example: Example, seconds: float) -> Forms:
         fields.append(place)
         del dropped[place]
     deeper, failed = deeper_traces(example, fields, until - seconds / 4)
-    if kinds := fields_of_kinds(trace, deeper.values()):
+    if kinds := fields_of_kinds(example, trace, deeper):
         for place in kinds:
             fields.remove(place)
             dropped[place] = "it chooses the kinds of layers"
@@ -163,10 +163,16 @@ def deepen_together(found: Forms, fields: Sequence[Place], single: Mapping[Place
         found.modules[path] = found.modules.get(path, sympy.S.Zero) + more * each
 
 
-def fields_of_kinds(base: Trace, deeper: Iterable[Trace]) -> list[Place]:
-    """Fields with a condition for each layer, such as a period: they choose its kind by its index."""
+def fields_of_kinds(example: Example, base: Trace, deeper: Mapping[Place, Trace]) -> list[Place]:
+    """Fields with a condition for the index of each layer, such as a period: they choose its kind."""
     known = {guard for guard, _ in base.guards}
-    names = {one.name for trace in deeper for guard, _ in trace.guards if guard not in known for one in guard.free_symbols}
+    names = set()
+    for place, trace in deeper.items():
+        number = example.depths[place]
+        indices = {sympy.Integer(index) for index in range(number, number + example.steps[place])}
+        for guard, _ in trace.guards:
+            if guard not in known and len(guard.free_symbols) == 1 and guard.atoms(sympy.Integer) & indices:
+                names |= {one.name for one in guard.free_symbols}
     return [place for name, place in base.places.items() if name in names]
 
 
@@ -226,7 +232,7 @@ def numbers_at(values: Mapping[str, int], derived: Mapping[sympy.Symbol, sympy.E
     """Complete ``values`` by the fields that equations give; None if one would be no positive integer."""
     found = dict(values)
     for one, expression in derived.items():
-        value = expression.xreplace({of: sympy.Integer(found[of.name]) for of in expression.free_symbols if of.name in found})
+        value = replaced(expression, {of: sympy.Integer(found[of.name]) for of in expression.free_symbols if of.name in found})
         if not value.is_Integer or value <= 0:
             return None
         found[one.name] = int(value)

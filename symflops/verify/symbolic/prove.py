@@ -11,7 +11,7 @@ from typing import Any
 import sympy
 
 from symflops.verify.symbolic.explore import said
-from symflops.verify.symbolic.expressions import compiled, symbol
+from symflops.verify.symbolic.expressions import compiled, replaced, symbol
 from symflops.verify.symbolic.forms import Forms, by_kind, numbers_at
 from symflops.verify.symbolic.traced import FIGURES
 
@@ -191,7 +191,7 @@ class Prover:
         for name in sorted(self.forms.example.lengths.keys() & set(self.free)):
             point = numbers_at({other: self.start[other] for other in self.free} | {name: 1}, self.forms.derived)
             values = {symbol(other): value for other, value in (point or {}).items()}
-            inside = point is not None and all(one.xreplace(values) is sympy.true for one, _ in domain)
+            inside = point is not None and all(replaced(one, values) is sympy.true for one, _ in domain)
             if point is None or (inside and self.compare(point) is not None):
                 found.append((symbol(name) >= 2, ""))
         return found
@@ -246,9 +246,9 @@ class Prover:
             if one.name in kept or one.name not in self.free:
                 continue
             rest = {other: sympy.Integer(point[other.name]) for other in equation.free_symbols if other != one}
-            gap = (equation.lhs - equation.rhs).xreplace(rest)
+            gap = replaced(equation.lhs - equation.rhs, rest)
             now = point[one.name]
-            low, *others = (gap.xreplace({one: sympy.Integer(now + step)}) for step in (0, 1, 2))  # halves grow by twos
+            low, *others = (replaced(gap, {one: sympy.Integer(now + step)}) for step in (0, 1, 2))  # halves grow by twos
             for step, high in enumerate(others, 1):
                 if high != low and (value := now - step * low / (high - low)).is_Integer and value >= 2:
                     return {one.name: int(value)}

@@ -33,6 +33,7 @@ def install(own: tuple[str, ...] = ()) -> None:
     numbers.Integral.register(torch.SymInt)
     torch.SymInt.__deepcopy__ = lambda self, memo: self
     torch.SymInt.__copy__ = lambda self: self
+    torch.SymInt.__hash__ = lambda self: hash(self.node.expr)  # arguments of functions that keep their results
     needed("torch.fx.experimental._config").meta_nonzero_assume_all_nonzero = True
     needed("torch._subclasses.fake_tensor").CONSTANT_NUMEL_LIMIT = CONSTANTS
     torch.compiler.is_compiling = lambda: False
