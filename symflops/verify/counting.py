@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from symflops.support.findings import SymflopsError
+from symflops.training.introspect.kernels import convolution_backward
 from symflops.verify.tensors import needed
 
 OUTPUTS = ("logits", "sample", "last_hidden_state")
@@ -27,16 +28,6 @@ def counter(modules: bool = True) -> Any:
     FLOPs by module: it sets no hooks, which fail on views inside a reentrant checkpoint.
     """
     torch, counting = needed("torch"), needed("torch.utils.flop_counter")
-
-    def convolution_backward(*given: Any, out_val: Any = None, **_: Any) -> Any:
-        *shared, groups, mask = given
-
-        def count(*wanted: bool) -> Any:  # perhaps a symbolic integer
-            return counting.conv_backward_flop(*shared, groups, list(wanted), out_val=out_val)
-
-        return count(mask[0], False, False) + count(False, mask[1], False) // groups
-
-    convolution_backward._get_raw = True  # type: ignore[attr-defined]  # makes the counter pass tensors, not shapes
     mapping = {torch.ops.aten.convolution_backward: convolution_backward}
     mode = counting.FlopCounterMode(depth=None, display=False, custom_mapping=mapping)
     if not modules:

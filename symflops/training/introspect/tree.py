@@ -64,18 +64,25 @@ def unwrapped(module: Any) -> Any:
     Raises:
         LiveModelError: a wrapper has parameters of its own, such as the virtual tokens of prompt tuning.
     """
+    return wrappers_of(module)[-1]
+
+
+def wrappers_of(module: Any) -> list[Any]:
+    """A module, the wrappers inside it and the model inside those, outermost first; raises as :func:`unwrapped`."""
+    found = [module]
     while True:
         children = getattr(module, "_modules", None)
         if children is None:
             raise LiveModelError(f"{type(module).__name__} is no torch module: give the model that the loop trains")
         name = next((name for name in (*TRANSPARENT, *wrapper_children(module)) if children.get(name) is not None), None)
         if name is None:
-            return module
+            return found
         inner = children[name]
         own = {id(tensor) for tensor in module.parameters()} - {id(tensor) for tensor in inner.parameters()}
         if own:
             raise LiveModelError(f"{type(module).__name__} adds {len(own)} parameters to the model: no spec describes them")
         module = inner
+        found.append(inner)
 
 
 def wrapper_children(module: Any) -> tuple[str, ...]:

@@ -179,9 +179,19 @@ def streams_of(estimator: Any, batch: Mapping[str, Any], latents: str | Mapping[
                 found[name] = same(_items(found) if items == "samples" else 0, *(0 for _ in axes))
     missing = [name for name, optional in estimator.streams.items() if not optional and name not in found]
     if missing:
-        has = ", ".join(map(str, batch)) or "nothing"
-        raise LengthError(f"nothing in the batch tells the lengths of '{missing[0]}'; it has {has}")
+        raise LengthError(f"nothing in the batch tells the lengths of '{missing[0]}'; it has {told(batch)}")
     return found
+
+
+def told(value: Any) -> str:
+    """Describe a batch by keys, types and shapes; never by its contents, which are a user's data."""
+    if isinstance(value, Mapping) or hasattr(value, "keys"):
+        return ", ".join(f"{key!s:.40} ({told(value[key])})" for key in list(value.keys())[:20]) or "nothing"
+    shape, kind = getattr(value, "shape", None), type(value).__name__
+    if shape is not None:
+        return f"{kind} of shape {list(shape)}"
+    inner = dict.fromkeys(told(one) for one in value[:20]) if isinstance(value, (list, tuple)) else ()
+    return f"{kind} of {', '.join(list(inner)[:4])}" if inner else kind
 
 
 def _items(found: Mapping[str, Any]) -> int:

@@ -30,6 +30,7 @@ class Counts:
         self._warned: set[str] = set()
         self._current = next(iter(phases), "")
         self._unread, self._broken = 0, False
+        self.watching: Any = None
 
     def add(self, *, passes: int = 1, timesteps: int = 1, phase: str | None = None, **streams: Any) -> None:
         """Add a micro-batch without synchronising with a device.
@@ -73,13 +74,23 @@ class Counts:
         else:
             self.add(**options, **streams)
 
-    def unreadable(self, reason: str, phase: str | None = None) -> None:
-        """Record that a batch could not be read, so that no process of the group logs an MFU for this window."""
+    def unreadable(self, reason: str, phase: str | None = None, what: str = "batch") -> None:
+        """Record that a batch or call could not be read, so that no process of the group logs an MFU for this window."""
         found = self.phases.get(self._current if phase is None else phase)
         self._unread += not self.phases
         if found is not None:
             found.sums.spoil()
-        self._warn(f"no MFU for steps with a batch that could not be read: {reason}")
+        self._warn(f"no MFU for steps with a {what} that could not be read: {reason}")
+
+    @property
+    def current(self) -> str:
+        """The name of the current phase."""
+        return self._current
+
+    def tell(self, text: str) -> None:
+        """Log a line on the first process of the job."""
+        if is_zero():
+            self.log(f"symflops: {text}")
 
     def settle(self) -> None:
         """Add FLOPs since the last step to the cumulative count, before a checkpoint; the window stays open.
@@ -87,6 +98,9 @@ class Counts:
         Every process of the group must call this.
         """
         self._arrive()
+        if self.watching is not None:
+            self._unread += len(self.watching.calls) * (not self.phases)
+            self.watching.close(self.phases)
         unread, self._unread = self._unread, 0
         if self._broken:
             return
@@ -134,8 +148,7 @@ class Counts:
                 estimator = phase.awaited.poll() if phase.awaited is not None else None
                 if estimator is not None:
                     phase.receive(estimator)
-                    if is_zero():
-                        self.log(f"symflops: {getattr(estimator, 'account', '')}")
+                    self.tell(getattr(estimator, "account", ""))
         except Exception as error:
             self._unread, self.phases = self._unread + 1, {}
             self._warn(f"no MFU: {type(error).__name__}: {error}")
@@ -216,7 +229,7 @@ def sums_of_all(phases: Mapping[str, Phase], unread: int, group: Any, together: 
     """
     distributed = distributed_of() if together else None
     if distributed is None or distributed.get_world_size(group) <= 1:
-        if any(phase.awaited is not None for phase in phases.values()):
+        if any(phase.waits for phase in phases.values()):
             return State(0, 1, unread), {}
         one = {name: (phase.sums.read(reduce=False), phase.before.read(reduce=False)) for name, phase in phases.items()}
         return State(1, 0, unread, 1), one
@@ -240,7 +253,7 @@ def packed(phases: Mapping[str, Phase], unread: int) -> tuple[Any, str]:
 
     vector, problem = torch.zeros(SLOTS, dtype=torch.int64), ""
     try:
-        if any(phase.awaited is not None for phase in phases.values()):
+        if any(phase.waits for phase in phases.values()):
             vector[WAITING] = 1
         elif phases:
             parts = [one.vector().flatten() for phase in phases.values() for one in (phase.sums, phase.before)]

@@ -24,13 +24,14 @@ from typing import Any, Unpack
 
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.training.devices.peaks import Peak, peak, reported_name
-from symflops.training.introspect.model import LIVE, estimators_of
+from symflops.training.introspect.model import LIVE, Programs, estimators_of
 from symflops.training.meter.accumulate import is_zero
 from symflops.training.meter.counts import Counts
 from symflops.training.meter.describe import description, line_of
 from symflops.training.meter.keys import metrics
 from symflops.training.meter.phases import Phase, check_options, estimators_of_config, seconds_of
 from symflops.training.meter.types import MeterOptions, Window
+from symflops.training.meter.watch import Watch
 
 ABOVE_ONE = (
     "check the peak (dense, of the dtype that the matmuls run in), that `devices` counts every accelerator that shares the "
@@ -80,6 +81,7 @@ class MFUMeter(Counts):
         )
         self._start = self._stopped = clock()
         self._pauses, self._idle = 0, 0.0
+        self.made: Any = None
         if not self.phases:
             self._warn(f"no MFU: {reason or 'no estimator was given'}")
         elif self.peak.tflops is None:
@@ -130,16 +132,44 @@ class MFUMeter(Counts):
         ``module``, ``convention``, ``spec`` and ``check`` are those of :func:`symflops.of_model`, ``options`` those of the
         constructor. ``regimes`` is a training regime, or one per phase; ``live`` detects it from the module.
         """
-        named = {"": regimes} if isinstance(regimes, str) else regimes
+        named, programs = {"": regimes} if isinstance(regimes, str) else regimes, Programs(check)
         try:
-            estimators = estimators_of(module, named, convention, spec, check)
+            estimators = estimators_of(module, named, convention, spec, programs)
         except Exception as error:
             return cls(None, reason=f"{type(error).__name__}: {error}", **options)
         meter = cls(estimators, **options)
-        if is_zero():
-            lines = {getattr(one, "account", "") or "deriving the program in the background" for one in estimators.values()}
-            meter.log("\n".join(f"symflops: {line}" for line in sorted(lines)))
+        meter.made = module, spec, regimes if isinstance(regimes, str) else LIVE, convention, programs
+        lines = {getattr(one, "account", "") or "deriving the program in the background" for one in estimators.values()}
+        meter.tell("\nsymflops: ".join(sorted(lines)))
         return meter
+
+    def watch(self, *modules: Any) -> MFUMeter:
+        """Count the model's own calls from now on, without :meth:`add`; return the meter.
+
+        A call counts with the lengths in its arguments, and with the backward passes that autograd runs through it. Calls for
+        evaluation, in a pause or over a cache count in ``executed`` only.
+
+        Args:
+            modules: Further models whose calls belong to the same step, such as a teacher or a reference; for a meter of a
+                config, first the model itself.
+        """
+        module, spec, regime, convention, programs = self.made or (None, None, LIVE, "symflops", Programs())
+        watching = self.watching = self.watching or Watch(self, programs, convention)
+        for one in (module, *modules) if module is not None and self.phases else modules if self.phases else ():
+            main = not watching.models
+            mine = (spec, regime) if one is module else (None, LIVE)
+            self._guarded(watching.add, one, *mine, main)
+        return self
+
+    def unwatch(self) -> None:
+        """Remove the hooks of :meth:`watch`; the calls until now count."""
+        if self.watching is not None:
+            self.watching.remove()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether time is not counted."""
+        return self._pauses > 0
 
     def describe(self, **streams: Any) -> str:
         """Describe the model, the formula and the source of the peak in text; with a batch also its FLOPs."""
@@ -231,11 +261,12 @@ class MFUMeter(Counts):
         if sums.faults:
             self._warn(f"no MFU for steps with lengths that are {FAULTY} ({sums.faults} seen)")
             return None
-        ran = any(sums.real)
+        ran = any(sums.real) or any(sums.known)
         if ran and not seconds > 0:
             self._warn("no MFU for a window whose seconds are not a positive, finite number", key="seconds")
         model, executed = phase.flops(sums) if ran else (0, 0)
-        return Window(model, executed, sums.tokens[0] if sums.tokens else 0, seconds, steps) if seconds > 0 else None
+        tokens = sums.known[2] + (sums.tokens[0] if sums.tokens else 0)
+        return Window(model, executed, tokens, seconds, steps) if seconds > 0 else None
 
     def _print(self) -> None:
         """Print the rates of each phase since the last line, on the first process of the job."""

@@ -54,6 +54,7 @@ class Phase:
         seconds: Its time in this window.
         timed: Whether ``seconds`` were measured; else the time of the whole window counts.
         awaited: The estimator that is being derived, else None.
+        owed: Whether a watched call awaits its estimator.
         device: Where lengths are summed.
         before: Sums of earlier windows, in which some process had no estimator.
         held: Sums of this window over the group of processes.
@@ -69,6 +70,7 @@ class Phase:
     seconds: float = 0.0
     timed: bool = False
     awaited: Any = None
+    owed: bool = False
     device: Any = None
     before: Any = None
     held: Sums | None = None
@@ -84,11 +86,17 @@ class Phase:
         sums = Accumulator(estimator, device)
         return cls(name, estimator, surfaced, sums, device=device, before=like(sums))
 
+    @property
+    def waits(self) -> bool:
+        """Whether FLOPs of this window are counted later, because an estimator is being derived."""
+        return self.awaited is not None or self.owed
+
     def flops(self, sums: Sums) -> tuple[int, int]:
         """Return (model FLOPs, executed FLOPs); the second include padding and recomputation."""
         total, again = (self.estimator.coefficients[kind] for kind in ("total", "recomputed"))
         found = sums.flops(total, self.estimator.padded), sums.flops(total, True) + sums.flops(again, True)
-        return in_flops(self.estimator, found[0]), in_flops(self.estimator, found[1])
+        model, executed = (in_flops(self.estimator, flops) for flops in found)
+        return model + sums.known[0], executed + sums.known[1]
 
     def receive(self, estimator: InterpretedEstimator) -> None:
         """Install the awaited estimator and sum the queued batches."""

@@ -73,18 +73,21 @@ class Sums:
         padded: Each moment of the padded lengths.
         tokens: The number of tokens of each stream.
         faults: The number of invalid lengths and unreadable batches.
+        known: FLOPs of watched calls, those of the model and those executed, and their tokens.
     """
 
     real: tuple[int, ...]
     padded: tuple[int, ...]
     tokens: tuple[int, ...]
     faults: int
+    known: tuple[int, int, int] = (0, 0, 0)
 
     def __add__(self, other: Sums) -> Sums:
-        """Add each moment, each number of tokens, and the faults."""
+        """Add each moment, each number of tokens, the faults and the known FLOPs."""
         pairs = ((self.real, other.real), (self.padded, other.padded), (self.tokens, other.tokens))
         real, padded, tokens = (tuple(map(add, one, two)) for one, two in pairs)
-        return Sums(real, padded, tokens, self.faults + other.faults)
+        model, executed, watched = map(add, self.known, other.known)
+        return Sums(real, padded, tokens, self.faults + other.faults, (model, executed, watched))
 
     def flops(self, coefficients: Sequence[int], padded: bool = False) -> int:
         """FLOPs: the sum of ``coefficients`` (FLOPs per moment) times the real, or else ``padded``, moments.

@@ -1,0 +1,435 @@
+"""Counts the calls of live models by hooks: with the lengths in a call's own arguments, and with the backward passes that ran.
+
+A call counts in the step in which its forward pass ran. It has a gradient if autograd reaches one of its outputs; which outputs
+it reaches, and which arguments require a gradient, decides what the backward pass computes. Calls inside of recomputation are
+no calls. Calls for evaluation (without gradients, the trained model in eval mode), in a pause, and over a cache count as
+executed work, but not in rates.
+
+A call keeps lengths and names, never a tensor that has a history, so it keeps no graph alive. Lengths on a device stay there
+until the step is read.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from symflops.evaluate.lengths import Lengths, same
+from symflops.evaluate.units import in_flops
+from symflops.training.introspect.fingerprint import Fingerprint
+from symflops.training.introspect.model import LIVE, LiveModule, Programs
+from symflops.training.introspect.tree import LiveModelError, wrappers_of
+from symflops.training.meter.batches import TOKENS, streams_of, told
+from symflops.training.meter.phases import Phase
+
+COMPILED = "_orig_mod"
+EMBEDS = "inputs_embeds"
+
+More = tuple[tuple[str, tuple[str, ...]], ...]
+"""Fields that a call adds to a regime page: (name, items)."""
+
+
+@dataclass(slots=True)
+class State:
+    """A model as it was when a call began: its programs belong to what trained and which adapters ran."""
+
+    live: LiveModule
+    regime: str
+    changed: bool = False
+
+    def program(self, programs: Programs, convention: str, more: More = ()) -> Any:
+        """The estimator, or the one that is being derived, with the fields ``more`` in its regime."""
+        if more == DECODE:
+            return programs.of(self.live, "decode", convention, whole=False)
+        if not more and self.regime != LIVE:
+            return programs.of(self.live, self.regime, convention, whole=False)
+        return programs.of(self.live, self.live.regime(**{name: list(words) for name, words in more}), convention)
+
+
+DECODE: More = (("decode", ()),)
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of a model.
+
+    Attributes:
+        state: The model's state.
+        phase: The phase of the step.
+        streams: The lengths of each stream.
+        rated: Whether it counts in rates.
+        more: What its arguments add to the regime.
+        forward: 1, or 0 if the forward pass has been counted in an earlier step.
+        outputs: Outputs that could have a gradient.
+        ran: Backward pass (a graph task of autograd) -> outputs that its gradient reached.
+        later: The call that gets backward passes after the end of the step.
+    """
+
+    state: State
+    phase: str
+    streams: dict[str, Lengths]
+    rated: bool
+    more: More = ()
+    forward: int = 1
+    outputs: list[str] = field(default_factory=list)
+    ran: dict[int, set[str]] = field(default_factory=dict)
+    later: Callable[[], Call] | None = None
+
+    def reached(self, name: str, _: Any) -> None:
+        """Record that the running backward pass reached the output ``name``; a hook of its tensor."""
+        import torch
+
+        call = self if self.later is None else self.later()
+        call.ran.setdefault(torch._C._current_graph_task_id(), set()).add(name)
+
+    def parts(self) -> Iterator[tuple[More, int, int]]:
+        """Yield (what it adds to the regime, number of forward passes, number of backward passes)."""
+        passes: dict[More, int] = {}
+        for reached in self.ran.values():
+            more = self.more + self._loss(reached)
+            passes[more] = passes.get(more, 0) + 1
+        rest = self.forward
+        for more, count in passes.items():
+            yield more, rest, count
+            rest = 0
+        if rest:
+            yield (self.more if self.more == DECODE else ()), 1, 0
+
+    def _loss(self, reached: set[str]) -> More:
+        """The field ``loss`` if the gradient left out outputs of the spec; empty if it reached all."""
+        if reached >= {name for name in self.outputs if name.isidentifier() and name != "loss"}:
+            return ()
+        names = self.state.live.names[1]
+        if not names & set(self.outputs) or reached >= names & set(self.outputs):
+            return ()
+        if not reached & names:
+            raise LiveModelError(f"the loss reads {', '.join(sorted(reached))}, which is no output of '{self.state.live.name}'")
+        return (("loss", tuple(sorted(reached & names))),)
+
+
+class Watched:
+    """The hooks on one model and its wrappers, and the states in which it has been called."""
+
+    def __init__(self, watch: Watch, module: Any, spec: str | None, regime: str, main: bool) -> None:
+        self.watch, self.spec, self.word, self.main = watch, spec, regime, main
+        chain = wrappers_of(module)
+        self.root = chain[-1]
+        compiled = next((place for place, one in enumerate(chain) if COMPILED in one._modules), len(chain))
+        self.compiled = compiled < len(chain) or getattr(self.root, "_compiled_call_impl", None) is not None
+        self.names = list(inspect.signature(self.root.forward).parameters)
+        self.depth, self.past, self.grad = 0, 0, False
+        self.arguments: dict[str, Any] = {}
+        self.state: State | None = None
+        self.states: dict[Any, State] = {}
+        self.print: Fingerprint | None = None
+        self.ignored: set[str] = set()
+        self.fresh = True
+        self.handles = [handle for one in chain[: compiled + 1] for handle in self._hooked(one)]
+        for name, child in () if self.compiled else self.root._modules.items():
+            if child is not None and next(child.parameters(), None) is not None:
+                self.handles.append(child.register_forward_pre_hook(partial(self._alone, name)))
+
+    def _hooked(self, module: Any) -> tuple[Any, Any]:
+        own = list(inspect.signature(module.forward).parameters.values())
+        wild = any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in own)
+        names = self.names if wild else [one.name for one in own]
+        enter, leave = partial(self._begin, names), self._end
+        return (
+            module.register_forward_pre_hook(eager(enter), with_kwargs=True),
+            module.register_forward_hook(eager(leave), always_call=True),
+        )
+
+    def _begin(self, names: list[str], module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        import torch
+
+        if torch._C._current_graph_task_id() != -1:  # recomputation
+            return
+        self.depth += 1
+        self.arguments = {**dict(zip(names, args, strict=False)), **named} or self.arguments
+        if self.depth > 1:
+            return
+        self.grad = torch.is_grad_enabled()
+        self.watch.guarded(self._opened, module)
+
+    def _opened(self, module: Any) -> None:
+        """Read the state of the model, before a call of it runs."""
+        self.state, self.past = None, cached_tokens(self.arguments)
+        if self.fresh:
+            self._compare()
+        assert self.print is not None
+        key = self.print.state()
+        if key not in self.states:
+            self.states[key] = self._read(bool(self.states))
+        self.state = self.states[key]
+        if self.state.changed and self.grad:
+            self.state.changed = False
+            self.watch.tell(f"what trains has changed: {self.state.live.reading.words}")
+        self.watch.entered(self)
+
+    def _compare(self) -> None:
+        """Read the model anew if it has changed since its last step."""
+        self.fresh = False
+        changes = ["new"] if self.print is None else self.print.changes()
+        if not changes:
+            return
+        known = self.print is not None
+        if self.print is None or any(": requires_grad" not in change and ": adapters" not in change for change in changes):
+            self.states = {}
+        self.print = Fingerprint(self.root, self.ignored)
+        if known and not self.states:
+            more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
+            state = self.states[self.print.state()] = self._read(False)
+            self.watch.changed(self, changes, f"{', '.join(changes[:3])}{more}; {state.live.reading.words}")
+
+    def _read(self, changed: bool) -> State:
+        live = LiveModule(self.root, self.spec)
+        return State(live, self.word, changed)
+
+    def _alone(self, name: str, child: Any, *_: Any) -> None:
+        """Refuse a part of the model that runs outside of a call of the model; a hook of the part."""
+        import torch
+
+        if self.depth or torch._C._current_graph_task_id() != -1:
+            return
+        if torch.is_grad_enabled() or self.root.training or not self.main:
+            kind = type(self.root).__name__
+            self.watch.refused(f"'{name}' ran outside of a call of {kind}, and such work is not counted")
+
+    def _end(self, module: Any, _: Any, output: Any) -> None:
+        import torch
+
+        if torch._C._current_graph_task_id() != -1:
+            return
+        self.depth -= 1
+        if self.depth:
+            return
+        self.watch.left(self)
+        if output is not None and self.state is not None:
+            self.watch.guarded(self._closed, output)
+        self.arguments, self.state = {}, None
+
+    def _closed(self, output: Any) -> None:
+        """Record a call, after it has run."""
+        state, meter = self.state, self.watch.meter
+        assert state is not None
+        rated = not meter.is_paused and not self.past and (self.grad or self.root.training or not self.main)
+        program = state.program(self.watch.programs, self.watch.convention, DECODE if self.past else ())
+        reader, more = getattr(program, "estimator", program), ()
+        try:
+            if self.past:
+                more, streams = DECODE, over_cache(reader, self.arguments, self.past)
+            else:
+                more, streams = self._more(state), streams_of(reader, without_embeddings(self.arguments))
+        except Exception as error:
+            raise LiveModelError(f"{error}; the arguments are {told(self.arguments)}") from None
+        call = Call(state, meter.current, streams, rated, more)
+        for name, tensor in tensors_of(output) if self.grad else ():
+            if tensor.requires_grad:
+                call.outputs.append(name)
+                tensor.register_hook(partial(call.reached, name))
+        self.watch.calls.append(call)
+
+    def _more(self, state: State) -> More:
+        """What the arguments that require a gradient add to the regime."""
+        needs = [name for name, value in self.arguments.items() if self.grad and requires_grad(value)]
+        if not needs:
+            return ()
+        found: dict[str, list[str]] = {}
+        for name in needs:
+            if name == EMBEDS and hasattr(self.root, "get_input_embeddings"):
+                tree = state.live.reading.tree
+                table = self.root.get_input_embeddings()
+                path = next((path for path, module in tree.modules.items() if module is table), "")
+                found.setdefault("force_grad", []).append(path)
+            elif name in state.live.names[0]:
+                found.setdefault("input_grad", []).append(name)
+            else:
+                raise LiveModelError(f"the argument '{name}' requires a gradient, which '{state.live.name}' does not describe")
+        return tuple((name, tuple(words)) for name, words in found.items())
+
+
+@dataclass(slots=True)
+class Entry:
+    """Sums of calls of the same kind: a program, and how often each call ran forward and backward."""
+
+    sums: Phase
+    forward: int
+    backward: int
+    rated: bool
+
+    def flops(self, window: bool) -> tuple[int, int, int]:
+        """(model FLOPs, executed FLOPs, tokens) of the window, or else of earlier ones; clears the sums.
+
+        Raises:
+            ValueError: a length does not fit the model.
+        """
+        one = self.sums.estimator
+        found = (self.sums.sums if window else self.sums.before).read(reduce=False)
+        if found.faults:
+            raise ValueError("a call has lengths that do not fit the model")
+        kinds = [one.coefficients[kind] for kind in ("forward", "backward", "recomputed")]
+
+        def of(padded: bool, again: int) -> int:
+            counts = (self.forward, self.backward, self.backward * again)
+            return in_flops(one, sum(count * found.flops(kind, padded) for count, kind in zip(counts, kinds, strict=True)))
+
+        tokens = found.tokens[0] * self.forward if found.tokens else 0
+        return of(one.padded, 0), of(True, 1), tokens
+
+
+class Watch:
+    """Counts the calls of the models that a meter watches.
+
+    ``calls`` are those of the running step, ``entries`` the sums of calls by phase and kind.
+    """
+
+    def __init__(self, meter: Any, programs: Programs, convention: str) -> None:
+        self.meter, self.programs, self.convention = meter, programs, convention
+        self.models: list[Watched] = []
+        self.calls: list[Call] = []
+        self.entries: dict[tuple[Any, ...], Entry] = {}
+
+    def add(self, module: Any, spec: str | None = None, regime: str = LIVE, main: bool = False) -> None:
+        """Watch a model, unless it is watched already."""
+        if all(one.root is not wrappers_of(module)[-1] for one in self.models):
+            self.models.append(Watched(self, module, spec, regime, main))
+
+    def remove(self) -> None:
+        """Remove all hooks; calls of the running step still count."""
+        for model in self.models:
+            for handle in model.handles:
+                handle.remove()
+        self.models = []
+
+    def guarded(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call ``function``; an exception makes the step one without MFU."""
+        try:
+            function(*arguments)
+        except Exception as error:
+            self.refused(f"{error}" if isinstance(error, LiveModelError) else f"{type(error).__name__}: {error}")
+
+    def refused(self, reason: str) -> None:
+        """Record work that could not be counted: the step has no MFU."""
+        self.meter.unreadable(reason, what="call")
+
+    def tell(self, text: str) -> None:
+        """Log one line."""
+        self.meter.tell(text)
+
+    def entered(self, model: Watched) -> None:
+        """Called before a watched call runs."""
+
+    def left(self, model: Watched) -> None:
+        """Called after a watched call has run."""
+
+    def changed(self, model: Watched, changes: list[str], text: str) -> None:
+        """Called when a model has been read anew."""
+        self.tell(f"the model has changed ({text}); it was read anew")
+
+    def close(self, phases: Mapping[str, Phase]) -> None:
+        """Add the calls of the step to the sums of their phases; must run in every step."""
+        calls, self.calls = self.calls, []
+        for model in self.models:
+            model.fresh = True
+        for call in calls:
+            call.later = partial(self._later, call, [])
+            self.guarded(self._count, call)
+        for phase in phases.values():
+            phase.owed = False
+        for key, entry in list(self.entries.items()):
+            phase = phases.get(key[0])
+            if phase is not None:
+                try:
+                    self._settle(phase, entry)
+                except Exception as error:
+                    del self.entries[key]
+                    self.refused(f"{type(error).__name__}: {error}")
+
+    def _later(self, call: Call, found: list[Call]) -> Call:
+        """The call in the running step for backward passes of a call of an earlier step."""
+        if not found or not any(one is found[-1] for one in self.calls):
+            found.append(Call(call.state, call.phase, call.streams, call.rated, call.more, 0, call.outputs))
+            self.calls.append(found[-1])
+        return found[-1]
+
+    def _count(self, call: Call) -> None:
+        for more, forward, backward in call.parts():
+            program = call.state.program(self.programs, self.convention, more)
+            key = (call.phase, id(program), forward, backward, call.rated)
+            if key not in self.entries:
+                self.entries[key] = Entry(Phase.of(call.phase, program, False, None), forward, backward, call.rated)
+            self.entries[key].sums.sums.add(**call.streams)
+
+    def _settle(self, phase: Phase, entry: Entry) -> None:
+        """Move the FLOPs of an entry to its phase; if a program is awaited, keep them for a later step."""
+        mine = entry.sums
+        found = mine.awaited.poll() if mine.awaited is not None else None
+        if found is not None:
+            mine.receive(found)
+        if mine.awaited is not None or phase.awaited is not None:
+            phase.owed = phase.owed or mine.awaited is not None
+            mine.wait()
+            return
+        now, before = entry.flops(True), entry.flops(False)
+        if entry.rated:
+            phase.sums.add_known(*now)
+            phase.before.add_known(*before)
+        else:
+            phase.before.add_known(0, now[1] + before[1], 0)
+
+
+def eager(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep ``torch.compile`` out of ``function``, if it is in use."""
+    import sys
+
+    return sys.modules["torch._dynamo"].disable(function) if "torch._dynamo" in sys.modules else function
+
+
+def cached_tokens(arguments: Mapping[str, Any]) -> int:
+    """The number of tokens in the cache that a call is given."""
+    lengths = (getattr(value, "get_seq_length", None) for name, value in arguments.items() if name.startswith("past_key"))
+    return max((int(length()) for length in lengths if length is not None), default=0)
+
+
+def over_cache(reader: Any, arguments: Mapping[str, Any], past: int) -> dict[str, Lengths]:
+    """The lengths of a call over a cache: new tokens, and those in the cache.
+
+    Raises:
+        LiveModelError: the model has more than one stream.
+    """
+    given = next((arguments[name] for name in (*TOKENS, EMBEDS) if arguments.get(name) is not None), None)
+    if given is None or len(reader.streams) != 1:
+        raise LiveModelError("calls over a cache count for models of one stream of tokens")
+    return {next(iter(reader.streams)): same(int(given.shape[0]), int(given.shape[1]), past)}
+
+
+def without_embeddings(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments of a call, with token ids in place of their embeddings; only the shape of ids matters."""
+    embedded = arguments.get(EMBEDS)
+    if embedded is None or arguments.get(TOKENS[0]) is not None:
+        return arguments
+    return {**arguments, TOKENS[0]: embedded.detach()[..., 0]}
+
+
+def requires_grad(value: Any) -> bool:
+    """Whether an argument, or a tensor in it, requires a gradient."""
+    if isinstance(value, (list, tuple)):
+        return any(map(requires_grad, value))
+    return bool(getattr(value, "requires_grad", False)) and hasattr(value, "grad_fn")
+
+
+def tensors_of(output: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors of a model's output with their names; those in lists have the name and an index."""
+    if hasattr(output, "register_hook"):
+        yield "", output
+    elif isinstance(output, Mapping) or hasattr(output, "__dataclass_fields__"):
+        for name, value in output.items() if isinstance(output, Mapping) else vars(output).items():
+            for inner, tensor in tensors_of(value):
+                yield f"{name}.{inner}" if isinstance(value, (list, tuple)) else name, tensor
+    elif isinstance(output, (list, tuple)):
+        for place, value in enumerate(output):
+            for _, tensor in tensors_of(value):
+                yield str(place), tensor
