@@ -5,7 +5,6 @@ A container includes all work that runs inside its forward call.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -14,12 +13,10 @@ from typing import Any
 
 from symflops.support.findings import SymflopsError
 from symflops.training.introspect.kernels import convolution_backward
+from symflops.training.introspect.tree import starred
 from symflops.verify.tensors import needed
 
 OUTPUTS = ("logits", "sample", "last_hidden_state")
-
-INDEX = re.compile(r"(?:(?<=^)|(?<=\.))\d+(?=\.|$)")
-
 
 def counter(modules: bool = True) -> Any:
     """Build PyTorch's FLOP counter, corrected for grouped convolutions.
@@ -157,11 +154,6 @@ class Figure:
     def equal(self) -> bool:
         """Whether the expected and the derived number are equal."""
         return self.expected == self.derived
-
-
-def starred(path: str) -> str:
-    """Replace every index in a module path with ``*``."""
-    return INDEX.sub("*", path)
 
 
 def rolled_up(work: Mapping[tuple[str, ...], int]) -> Counter[str]:

@@ -74,5 +74,5 @@ def formulas() -> dict[Any, Callable[..., Any]]:
 
 def flops_of(operator: Any, arguments: Sequence[Any], named: dict[str, Any], result: Any) -> int | None:
     """FLOPs of one call of an operator; None if it has no formula."""
-    formula = formulas().get(operator._overloadpacket)
+    formula = formulas().get(getattr(operator, "_overloadpacket", operator))
     return None if formula is None else int(formula(*arguments, **named, out_val=result))

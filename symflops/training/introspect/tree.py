@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ TRANSPARENT = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"
 PACKED = ("Params4bit", "Int8Params")
 """Parameter classes (bitsandbytes) whose stored shape differs from the module's weight shape."""
 ADAPTER_PARTS = ("lora_A", "lora_B", "lora_magnitude_vector")
+INDEX = re.compile(r"(?:(?<=^)|(?<=\.))\d+(?=\.|$)")
 NAMES = frozenset({"requires_grad", "requires_grad_"})
 
 
@@ -160,6 +162,11 @@ def _walk(module: Any, path: str, tree: Tree) -> Iterator[tuple[str, Any]]:
     yield path, module
     for name, child in children.items():
         yield from _walk(child, f"{path}.{name}" if path else name, tree)
+
+
+def starred(path: str) -> str:
+    """Replace every index in a module path with ``*``."""
+    return INDEX.sub("*", path)
 
 
 def elements(module: Any) -> int:

@@ -143,18 +143,22 @@ class MFUMeter(Counts):
         meter.tell("\nsymflops: ".join(sorted(lines)))
         return meter
 
-    def watch(self, *modules: Any) -> MFUMeter:
+    def watch(self, *modules: Any, prove: bool = True) -> MFUMeter:
         """Count the model's own calls from now on, without :meth:`add`; return the meter.
 
         A call counts with the lengths in its arguments, and with the backward passes that autograd runs through it. Calls for
-        evaluation, in a pause or over a cache count in ``executed`` only.
+        evaluation, in a pause or over a cache count in ``executed`` only. If the model changes, it is read anew.
+
+        The first step runs under PyTorch's formulas of FLOPs, and executed work is compared with the estimator's, module by
+        module. If they differ, no MFU is logged.
 
         Args:
             modules: Further models whose calls belong to the same step, such as a teacher or a reference; for a meter of a
                 config, first the model itself.
+            prove: Whether to compare the first step.
         """
         module, spec, regime, convention, programs = self.made or (None, None, LIVE, "symflops", Programs())
-        watching = self.watching = self.watching or Watch(self, programs, convention)
+        watching = self.watching = self.watching or Watch(self, programs, convention, prove)
         for one in (module, *modules) if module is not None and self.phases else modules if self.phases else ():
             main = not watching.models
             mine = (spec, regime) if one is module else (None, LIVE)

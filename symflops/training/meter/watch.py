@@ -24,6 +24,7 @@ from symflops.training.introspect.model import LIVE, LiveModule, Programs
 from symflops.training.introspect.tree import LiveModelError, wrappers_of
 from symflops.training.meter.batches import TOKENS, streams_of, told
 from symflops.training.meter.phases import Phase
+from symflops.training.meter.proofs import Proofs
 
 COMPILED = "_orig_mod"
 EMBEDS = "inputs_embeds"
@@ -167,7 +168,7 @@ class Watched:
         if self.state.changed and self.grad:
             self.state.changed = False
             self.watch.tell(f"what trains has changed: {self.state.live.reading.words}")
-        self.watch.entered(self)
+        self.watch.proofs.entered(self)
 
     def _compare(self) -> None:
         """Read the model anew if it has changed since its last step."""
@@ -182,7 +183,8 @@ class Watched:
         if known and not self.states:
             more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
             state = self.states[self.print.state()] = self._read(False)
-            self.watch.changed(self, changes, f"{', '.join(changes[:3])}{more}; {state.live.reading.words}")
+            self.watch.tell(f"the model has changed ({', '.join(changes[:3])}{more}) and was read anew: {state.live.reading.words}")
+            self.watch.proofs.again(self, changes)
 
     def _read(self, changed: bool) -> State:
         live = LiveModule(self.root, self.spec)
@@ -206,7 +208,7 @@ class Watched:
         self.depth -= 1
         if self.depth:
             return
-        self.watch.left(self)
+        self.watch.proofs.left()
         if output is not None and self.state is not None:
             self.watch.guarded(self._closed, output)
         self.arguments, self.state = {}, None
@@ -286,8 +288,9 @@ class Watch:
     ``calls`` are those of the running step, ``entries`` the sums of calls by phase and kind.
     """
 
-    def __init__(self, meter: Any, programs: Programs, convention: str) -> None:
+    def __init__(self, meter: Any, programs: Programs, convention: str, prove: bool) -> None:
         self.meter, self.programs, self.convention = meter, programs, convention
+        self.proofs = Proofs(self, prove)
         self.models: list[Watched] = []
         self.calls: list[Call] = []
         self.entries: dict[tuple[Any, ...], Entry] = {}
@@ -302,6 +305,7 @@ class Watch:
         for model in self.models:
             for handle in model.handles:
                 handle.remove()
+        self.proofs.stop()
         self.models = []
 
     def guarded(self, function: Callable[..., Any], *arguments: Any) -> None:
@@ -313,25 +317,17 @@ class Watch:
 
     def refused(self, reason: str) -> None:
         """Record work that could not be counted: the step has no MFU."""
+        self.proofs.spoilt = True
         self.meter.unreadable(reason, what="call")
 
     def tell(self, text: str) -> None:
         """Log one line."""
         self.meter.tell(text)
 
-    def entered(self, model: Watched) -> None:
-        """Called before a watched call runs."""
-
-    def left(self, model: Watched) -> None:
-        """Called after a watched call has run."""
-
-    def changed(self, model: Watched, changes: list[str], text: str) -> None:
-        """Called when a model has been read anew."""
-        self.tell(f"the model has changed ({text}); it was read anew")
-
     def close(self, phases: Mapping[str, Phase]) -> None:
         """Add the calls of the step to the sums of their phases; must run in every step."""
         calls, self.calls = self.calls, []
+        self.guarded(self.proofs.close, calls)
         for model in self.models:
             model.fresh = True
         for call in calls:
