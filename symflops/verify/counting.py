@@ -18,6 +18,7 @@ from symflops.verify.tensors import needed
 
 OUTPUTS = ("logits", "sample", "last_hidden_state")
 
+
 def counter(modules: bool = True) -> Any:
     """Build PyTorch's FLOP counter, corrected for grouped convolutions.
 

@@ -53,6 +53,7 @@ class Fingerprint:
                 continue
             if now != known:
                 differ = [path for path, one, other in zip(paths, now, known, strict=True) if one != other]
+                differ = list(dict.fromkeys(differ))
                 found += differ if kind == "attribute" else [f"{path or 'the model'}: {kind}" for path in differ]
         return found
 

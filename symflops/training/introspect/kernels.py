@@ -67,7 +67,11 @@ def formulas() -> dict[Any, Callable[..., Any]]:
 
     found: dict[Any, Callable[..., Any]] = dict(flop_registry)
     found[torch.ops.aten.convolution_backward] = convolution_backward
-    for names, function in ((FUSED, attention), ([f"{name}_backward" for name in FUSED], attention_backward), (GROUPED, grouped)):
+    for names, function in (
+        (FUSED, attention),
+        ([f"{name}_backward" for name in FUSED], attention_backward),
+        (GROUPED, grouped),
+    ):
         found.update({getattr(torch.ops.aten, name): function for name in names if hasattr(torch.ops.aten, name)})
     return found
 

@@ -85,7 +85,7 @@ class LiveModule:
 
         file = self.catalog.file(self.name)
         spec = read_spec(file.source(), file.block, file.base)
-        return {one.name for one in spec.inputs}, set(map(str, spec.outputs))
+        return {str(one.name) for one in spec.inputs}, set(map(str, spec.outputs))
 
     def named(self, parameters: Parameters) -> dict[str, tuple[Shape, bool]]:
         """Rename ``parameters`` to the first name that the module has for each (tied weights have several)."""

@@ -115,7 +115,9 @@ class Reading:
             found.append(f"{self.tree.packed} weights are quantised, their work counts as that of plain ones")
         return "; ".join(found)
 
-    def page(self, loops: Collection[str], fixed: Collection[str], more: Mapping[str, Sequence[str]] = MappingProxyType({})) -> str:
+    def page(
+        self, loops: Collection[str], fixed: Collection[str], more: Mapping[str, Sequence[str]] = MappingProxyType({})
+    ) -> str:
         """Write the regime as a regime page in JSON text.
 
         ``loops`` are parameter names with ``*`` for indices of repeats; ``fixed`` are parameters that never

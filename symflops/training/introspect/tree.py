@@ -39,6 +39,7 @@ class Tree:
     Attributes:
         modules: Path -> module.
         parameters: First name -> parameter.
+        trains: First name -> whether it required a gradient when the tree was made.
         aliases: Every name of a parameter -> its first name (tied weights have several).
         shapes: First name -> shape.
         checkpoints: Path of a wrapped module -> torch's checkpoint wrapper around it.
@@ -48,16 +49,12 @@ class Tree:
 
     modules: dict[str, Any] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)
+    trains: dict[str, bool] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     checkpoints: dict[str, Any] = field(default_factory=dict)
     idle: int = 0
     packed: int = 0
-
-    @property
-    def trains(self) -> dict[str, bool]:
-        """``requires_grad`` of each parameter, by first name."""
-        return {name: bool(tensor.requires_grad) for name, tensor in self.parameters.items()}
 
 
 def unwrapped(module: Any) -> Any:
@@ -117,6 +114,7 @@ def tree_of(root: Any) -> Tree:
             tree.aliases[name] = first.setdefault(id(tensor), name)
             if tree.aliases[name] == name:
                 tree.parameters[name] = tensor
+                tree.trains[name] = bool(tensor.requires_grad)
                 tree.shapes[name] = shape_of(tensor, module)
                 tree.packed += type(tensor).__name__ in PACKED
     return tree

@@ -251,12 +251,22 @@ def tokens(batch: Mapping[str, Any], given: Any, prefix: str = "") -> Lengths:
         return pack
     nested = getattr(given, "is_nested", False)
     mask = entry(batch, f"{prefix}attention_mask")
-    if not nested and mask is not None and len(shape_of(mask)) == 2:
-        return of_mask(mask)
+    if not nested and mask is not None and len(shape_of(mask)) in (2, 3):
+        return of_mask(flattened(mask))
+    if not nested and mask is not None and len(shape_of(mask)) == 4:
+        raise LengthError(
+            "a mask of four dimensions tells no lengths: pass one of shape (samples, positions), or boundaries of packs"
+        )
     positions = entry(batch, f"{prefix}position_ids")
     if not nested and mask is None and positions is not None and len(shape_of(positions)) <= 2:
         return of_position_ids(positions)
-    return rows_in(given, "token ids", "(samples, positions)")
+    return rows_in(flattened(given), "token ids", "(samples, positions)")
+
+
+def flattened(given: Any) -> Any:
+    """View ids or a mask of shape (samples, choices, positions) as rows of positions, as models of several choices do."""
+    three = hasattr(given, "reshape") and len(given.shape) == 3 and not getattr(given, "is_nested", False)
+    return given.reshape(-1, given.shape[-1]) if three else given
 
 
 def rows_in(given: Any, what: str, expected: str) -> Lengths:

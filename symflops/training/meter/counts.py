@@ -29,7 +29,7 @@ class Counts:
         self.flops = self.executed = self.steps = 0
         self._warned: set[str] = set()
         self._current = next(iter(phases), "")
-        self._unread, self._broken = 0, False
+        self._unread, self._broken, self._spoilt = 0, False, False
         self.watching: Any = None
 
     def add(self, *, passes: int = 1, timesteps: int = 1, phase: str | None = None, **streams: Any) -> None:
@@ -46,12 +46,12 @@ class Counts:
         if found is None:
             self._unread += not self.phases
             if self.phases:
-                self._warn(f"no MFU of phase '{name}': the meter has {', '.join(map(repr, self.phases))}")
+                self.warn(f"no MFU of phase '{name}': the meter has {', '.join(map(repr, self.phases))}")
             return
         found.given.update(stream for stream, lengths in streams.items() if lengths is not None)
         for missing in found.sums.implied:
             if streams.get(missing) is None and not found.sums.layout.alone(missing):
-                self._warn(f"a batch has no '{missing}', which this config implies: its work is not counted")
+                self.warn(f"a batch has no '{missing}', which this config implies: its work is not counted")
         try:
             found.sums.add(times=passes * timesteps, **streams)
         except Exception as error:
@@ -78,9 +78,10 @@ class Counts:
         """Record that a batch or call could not be read, so that no process of the group logs an MFU for this window."""
         found = self.phases.get(self._current if phase is None else phase)
         self._unread += not self.phases
+        self._spoilt = self._spoilt or what == "call"
         if found is not None:
             found.sums.spoil()
-        self._warn(f"no MFU for steps with a {what} that could not be read: {reason}")
+        self.warn(f"no MFU for steps with a {what} that could not be read: {reason}")
 
     @property
     def current(self) -> str:
@@ -108,7 +109,7 @@ class Counts:
             state, found = sums_of_all(self.phases, unread, self.group, self.scope == "global")
         except Exception as error:  # a process has died or timed out
             self._broken, self.phases = True, {}
-            self._warn(f"no MFU from step {self.steps} on: the sums of all processes failed: {type(error).__name__}: {error}")
+            self.warn(f"no MFU from step {self.steps} on: the sums of all processes failed: {type(error).__name__}: {error}")
             return
         if self.phases:
             self._report(state)
@@ -129,17 +130,17 @@ class Counts:
     def _report(self, state: State) -> None:
         """Warn if the sums of all processes are unusable, or no batch has a stream that the config implies."""
         if state.problem:
-            self._warn(f"no MFU: {state.problem}")
+            self.warn(f"no MFU: {state.problem}")
         elif state.unread:
-            self._warn("no MFU for steps with batches of processes that have no estimator", key="unread")
+            self.warn("no MFU for steps with batches of processes that have no estimator", key="unread")
         elif state.ready and not state.waiting and not state.agreed:
             one = next(iter(self.phases.values())).estimator
             what = f"'{getattr(one, 'name', '')}', regime {one.regime}, convention {one.convention}"
             others = f"{state.ready - state.alike} of {state.ready} processes"
-            self._warn(f"no MFU: {others} have another estimator than this one, which has {what}", key="another")
+            self.warn(f"no MFU: {others} have another estimator than this one, which has {what}", key="another")
         for phase in self.phases.values():
             for name in phase.lacking():
-                self._warn(f"no batch so far has '{name}', which this config implies: its work is not counted")
+                self.warn(f"no batch so far has '{name}', which this config implies: its work is not counted")
 
     def _arrive(self) -> None:
         """Install the awaited estimators that are ready; if a derivation fails, warn and drop all phases."""
@@ -151,14 +152,14 @@ class Counts:
                     self.tell(getattr(estimator, "account", ""))
         except Exception as error:
             self._unread, self.phases = self._unread + 1, {}
-            self._warn(f"no MFU: {type(error).__name__}: {error}")
+            self.warn(f"no MFU: {type(error).__name__}: {error}")
 
     def _guarded(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call ``function`` and return its result; on an exception warn and return None."""
         try:
             return function(*arguments)
         except Exception as error:
-            self._warn(f"no MFU: {type(error).__name__}: {error}")
+            self.warn(f"no MFU: {type(error).__name__}: {error}")
             return None
 
     def _count(self, phase: Phase, sums: Sums) -> None:
@@ -176,7 +177,7 @@ class Counts:
         self.flops, self.executed = int(state["flops"]), int(state["executed"])
         self.steps = int(state["steps"])
 
-    def _warn(self, text: str, key: str = "") -> None:
+    def warn(self, text: str, key: str = "") -> None:
         """Warn with ``text``, unless a warning with the same ``key`` (by default the text) was given before."""
         if (key or text) not in self._warned:
             self._warned.add(key or text)

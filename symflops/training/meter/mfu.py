@@ -83,9 +83,9 @@ class MFUMeter(Counts):
         self._pauses, self._idle = 0, 0.0
         self.made: Any = None
         if not self.phases:
-            self._warn(f"no MFU: {reason or 'no estimator was given'}")
+            self.warn(f"no MFU: {reason or 'no estimator was given'}")
         elif self.peak.tflops is None:
-            self._warn(f"no MFU: the peak is {self.peak}")
+            self.warn(f"no MFU: the peak is {self.peak}")
 
     @classmethod
     def of_config(
@@ -248,6 +248,7 @@ class MFUMeter(Counts):
         for phase in self.phases.values():
             ran.append((phase, self._guarded(self._window, phase, phase.seconds if phase.timed else window, steps)))
             phase.seconds, phase.held, phase.partial = 0.0, None, False
+        self._spoilt = False
         known = [(phase, mine) for phase, mine in ran if phase.surfaced and mine is not None]
         idle = not any(mine.model for _, mine in known)  # if another phase ran, this window's time belongs to it
         for phase, mine in known:
@@ -263,11 +264,12 @@ class MFUMeter(Counts):
         if sums is None or phase.partial:
             return None
         if sums.faults:
-            self._warn(f"no MFU for steps with lengths that are {FAULTY} ({sums.faults} seen)")
+            if not self._spoilt:
+                self.warn(f"no MFU for steps with lengths that are {FAULTY} ({sums.faults} seen)")
             return None
         ran = any(sums.real) or any(sums.known)
         if ran and not seconds > 0:
-            self._warn("no MFU for a window whose seconds are not a positive, finite number", key="seconds")
+            self.warn("no MFU for a window whose seconds are not a positive, finite number", key="seconds")
         model, executed = phase.flops(sums) if ran else (0, 0)
         tokens = sums.known[2] + (sums.tokens[0] if sums.tokens else 0)
         return Window(model, executed, tokens, seconds, steps) if seconds > 0 else None
@@ -293,7 +295,7 @@ class MFUMeter(Counts):
         tokens, peak = ran.tokens / ran.seconds, self.peak.flops_per_second
         found = {"flops": self.flops, "flops_per_second": model, "tflops": model / 1e12, "tokens_per_second": tokens}
         if peak and model > peak:
-            self._warn(f"MFU is {model / peak:.3f}, above 1: {ABOVE_ONE}; peak: {self.peak}", key="above one")
+            self.warn(f"MFU is {model / peak:.3f}, above 1: {ABOVE_ONE}; peak: {self.peak}", key="above one")
         shares = {"peak": self.peak.tflops or 0.0, "mfu": model / peak, "hfu": executed / peak} if peak else {}
         return {**found, "tokens_per_device": tokens / self.devices, **shares}
 

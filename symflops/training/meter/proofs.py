@@ -47,14 +47,14 @@ class Proofs:
     def entered(self, model: Any) -> None:
         """Begin to count a call."""
         models = self.watch.models
-        if self.witness is None and self.left_over and not self.watch.calls:
+        if self.witness is None and self.left_over and not any(call.rated for call in self.watch.calls):
             if any(one.compiled for one in models):
                 self.left_over = 0
                 self.watch.tell("the first step is not proven: PyTorch sees no operators of a compiled model")
                 return
             self.witness = Witness(one.root for one in models)
         if self.witness is not None:
-            self.witness.call(models.index(model))
+            self.witness.call(models.index(model), model.state.live.reading.tree.modules)
 
     def left(self) -> None:
         """End to count a call."""
@@ -70,6 +70,7 @@ class Proofs:
     def close(self, calls: list[Any]) -> None:
         """End the proof of a step that had ``calls``, and compare the steps whose programs are there."""
         witness, spoilt, self.spoilt = self.witness, self.spoilt, False
+        calls = [call for call in calls if call.rated]
         self.stop()
         if witness is not None and calls and not spoilt:
             self.left_over = 0 if any(call.ran for call in calls) else self.left_over - 1
@@ -79,7 +80,7 @@ class Proofs:
                 self.watch.tell(f"the first step is not proven: {type(error).__name__}: {error}")
             self.changed = []
         self.pending = [one for one in self.pending if not self._compared(*one)]
-        if self.failed and calls:
+        if self.failed:
             self.watch.refused(self.failed)
 
     def _parts(self, calls: list[Any]) -> Iterable[Part]:
@@ -113,6 +114,7 @@ class Proofs:
                 model.print = None
         else:
             self.failed = text
+            self.watch.refused(text)
         self._check_type(witness)
         return True
 
@@ -120,4 +122,4 @@ class Proofs:
         """Warn if the products ran in fp32, and the peak is that of a faster type."""
         usual, peak = max(witness.types, key=witness.types.__getitem__, default=""), self.watch.meter.peak
         if usual == "torch.float32" and peak.dtype in MULTIPLY and peak.tflops and peak.source != "given":
-            self.watch.meter._warn(f"products ran in fp32, and the peak is that of {peak.dtype}: give dtype='tf32' or 'fp32'")
+            self.watch.meter.warn(f"products ran in fp32, and the peak is that of {peak.dtype}: give dtype='tf32' or 'fp32'")

@@ -124,6 +124,7 @@ class Watched:
         self.depth, self.past, self.grad = 0, 0, False
         self.arguments: dict[str, Any] = {}
         self.state: State | None = None
+        self.rated = True
         self.states: dict[Any, State] = {}
         self.print: Fingerprint | None = None
         self.ignored: set[str] = set()
@@ -158,6 +159,7 @@ class Watched:
     def _opened(self, module: Any) -> None:
         """Read the state of the model, before a call of it runs."""
         self.state, self.past = None, cached_tokens(self.arguments)
+        self.rated = not (self.watch.meter.is_paused or self.past) and (self.grad or self.root.training or not self.main)
         if self.fresh:
             self._compare()
         assert self.print is not None
@@ -168,7 +170,8 @@ class Watched:
         if self.state.changed and self.grad:
             self.state.changed = False
             self.watch.tell(f"what trains has changed: {self.state.live.reading.words}")
-        self.watch.proofs.entered(self)
+        if self.rated:
+            self.watch.proofs.entered(self)
 
     def _compare(self) -> None:
         """Read the model anew if it has changed since its last step."""
@@ -183,7 +186,9 @@ class Watched:
         if known and not self.states:
             more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
             state = self.states[self.print.state()] = self._read(False)
-            self.watch.tell(f"the model has changed ({', '.join(changes[:3])}{more}) and was read anew: {state.live.reading.words}")
+            self.watch.tell(
+                f"the model has changed ({', '.join(changes[:3])}{more}) and was read anew: {state.live.reading.words}"
+            )
             self.watch.proofs.again(self, changes)
 
     def _read(self, changed: bool) -> State:
@@ -196,9 +201,9 @@ class Watched:
 
         if self.depth or torch._C._current_graph_task_id() != -1:
             return
-        if torch.is_grad_enabled() or self.root.training or not self.main:
-            kind = type(self.root).__name__
-            self.watch.refused(f"'{name}' ran outside of a call of {kind}, and such work is not counted")
+        text = f"'{name}' ran outside of a call of {type(self.root).__name__}, and such work is not counted"
+        is_rated = torch.is_grad_enabled() or self.root.training or not self.main
+        (self.watch.refused if is_rated else self.watch.meter.warn)(text)
 
     def _end(self, module: Any, _: Any, output: Any) -> None:
         import torch
@@ -217,9 +222,9 @@ class Watched:
         """Record a call, after it has run."""
         state, meter = self.state, self.watch.meter
         assert state is not None
-        rated = not meter.is_paused and not self.past and (self.grad or self.root.training or not self.main)
         program = state.program(self.watch.programs, self.watch.convention, DECODE if self.past else ())
-        reader, more = getattr(program, "estimator", program), ()
+        reader = getattr(program, "estimator", program)
+        more: More = ()
         try:
             if self.past:
                 more, streams = DECODE, over_cache(reader, self.arguments, self.past)
@@ -227,7 +232,7 @@ class Watched:
                 more, streams = self._more(state), streams_of(reader, without_embeddings(self.arguments))
         except Exception as error:
             raise LiveModelError(f"{error}; the arguments are {told(self.arguments)}") from None
-        call = Call(state, meter.current, streams, rated, more)
+        call = Call(state, meter.current, streams, self.rated, more)
         for name, tensor in tensors_of(output) if self.grad else ():
             if tensor.requires_grad:
                 call.outputs.append(name)
@@ -331,15 +336,16 @@ class Watch:
         for model in self.models:
             model.fresh = True
         for call in calls:
+            if call.phase in phases:
+                phases[call.phase].given.update(call.streams)
             call.later = partial(self._later, call, [])
             self.guarded(self._count, call)
         for phase in phases.values():
             phase.owed = False
         for key, entry in list(self.entries.items()):
-            phase = phases.get(key[0])
-            if phase is not None:
+            if key[0] in phases:
                 try:
-                    self._settle(phase, entry)
+                    self._settle(phases[key[0]], entry)
                 except Exception as error:
                     del self.entries[key]
                     self.refused(f"{type(error).__name__}: {error}")

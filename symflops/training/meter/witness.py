@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial, wraps
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from typing import Any
 
 from symflops.evaluate.lengths import entry_of
 from symflops.training.introspect.kernels import flops_of, formulas
-from symflops.training.introspect.tree import starred, tree_of
+from symflops.training.introspect.tree import starred
 
 ENOUGH = 0.95
 """Share of the executed FLOPs that must have been compared for the word *proven*."""
@@ -24,6 +24,8 @@ AUTOGRAD = ("backward", "grad")
 
 Place = tuple[int, tuple[str, ...]]
 """A watched model, and the paths of its modules that run, outermost first."""
+OUTSIDE: Place = (-1, ())
+"""The place of work outside of watched calls."""
 
 
 class Witness:
@@ -45,17 +47,15 @@ class Witness:
         self.foreign: dict[str, Place] = {}
         self.types: Counter[str] = Counter()
         self.stack: list[Place] = []
-        self.known: dict[tuple[int, str], tuple[str, ...]] = {}
+        self.known: dict[Any, Place] = {}
+        self.paths: dict[Any, str] = {}
         self.starts: list[int] = []
-        self.places: list[Place | None] = []
+        self.places: list[Place] = []
         self.mode, self.depth, self.problem = mode_of(self._guarded), 0, ""
         self.handles: list[Any] = []
-        for number, root in enumerate(roots):
-            for path, module in tree_of(root).modules.items():
-                if path:
-                    enter, leave = partial(self._enter, (number, path)), self._leave
-                    self.handles.append(module.register_forward_pre_hook(enter, prepend=True))
-                    self.handles.append(module.register_forward_hook(leave, always_call=True))
+        for module in dict.fromkeys(module for root in roots for module in list(root.modules())[1:]):
+            self.handles.append(module.register_forward_pre_hook(self._enter, prepend=True))
+            self.handles.append(module.register_forward_hook(self._leave, always_call=True))
         self.originals = {name: getattr(torch.autograd, name) for name in AUTOGRAD}
         for name, function in self.originals.items():
             setattr(torch.autograd, name, self._within(function))
@@ -96,9 +96,10 @@ class Witness:
         if not self.depth:
             self.mode.__exit__(None, None, None)
 
-    def call(self, number: int) -> None:
-        """Begin a call of the watched model ``number``."""
+    def call(self, number: int, modules: Mapping[str, Any]) -> None:
+        """Begin a call of the watched model ``number``, whose ``modules`` have these paths."""
         self.stack.append((number, ()))
+        self.paths = {module: path for path, module in modules.items()}
         self._mark()
         self.enter()
 
@@ -113,16 +114,20 @@ class Witness:
         import torch
 
         self.starts.append(torch._C._autograd._get_sequence_nr())
-        self.places.append(self.stack[-1] if self.stack else None)
+        self.places.append(self.stack[-1] if self.stack else OUTSIDE)
 
-    def _enter(self, key: tuple[int, str], *_: Any) -> None:
-        number, path = key
-        if self.stack:
-            self.known[key] = (*self.stack[-1][1], path)
-            self.runs[key] += not in_backward()
-        elif not in_backward():  # outside of a watched call
-            self.known.setdefault(key, (path,))
-        self.stack.append((number, self.known.get(key, (path,))))
+    def _enter(self, module: Any, _: Any) -> None:
+        path = self.paths.get(module)
+        if self.stack and path is not None:
+            number, outer = self.stack[-1]
+            self.stack.append((number, (*outer, path)))
+            self.runs[number, path] += not in_backward()
+        elif self.stack or module in self.known:  # a wrapper, or the outermost module of what is recomputed
+            self.stack.append(self.stack[-1] if self.stack else self.known[module])
+        else:
+            self.stack.append(OUTSIDE)
+        if self.stack[-1] is not OUTSIDE and not in_backward() and grad_enabled():
+            self.known[module] = self.stack[-1]
         self._mark()
 
     def _leave(self, *_: Any) -> None:
@@ -139,8 +144,8 @@ class Witness:
     def _called(self, operator: Any, arguments: Any, named: Any, result: Any) -> None:
         """Add the FLOPs of one operator to the place where it belongs."""
         backward = in_backward()
-        place = self.stack[-1] if self.stack else self._of_node() if backward else None
-        if place is None:
+        place = self.stack[-1] if self.stack else self._of_node() if backward else OUTSIDE
+        if place is OUTSIDE:
             return
         flops = flops_of(operator, arguments, named, result)
         if flops is None:
@@ -151,13 +156,20 @@ class Witness:
             self.seen[place, kind] += flops
             self.types[str(next((one.dtype for one in arguments if hasattr(one, "dtype")), ""))] += flops
 
-    def _of_node(self) -> Place | None:
-        """The place in which the running node of autograd was made; None for one outside of watched calls."""
+    def _of_node(self) -> Place:
+        """The place in which the running node of autograd was made."""
         import torch
 
         node = torch._C._current_autograd_node()
         found = -1 if node is None else bisect_right(self.starts, node._sequence_nr()) - 1
-        return self.places[found] if found >= 0 else None
+        return self.places[found] if found >= 0 else OUTSIDE
+
+
+def grad_enabled() -> bool:
+    """Whether autograd records operators."""
+    import torch
+
+    return bool(torch.is_grad_enabled())
 
 
 def in_backward() -> bool:
@@ -205,60 +217,61 @@ class Verdict:
     Attributes:
         modules: Number of modules that did work.
         differences: A sentence for each difference.
-        unseen: Operators that no formula counts, where the estimator has more work than was seen.
-        share: The share of the executed FLOPs that were compared.
+        unseen: Module -> operator in it that no formula counts, if the estimator has more work there than was seen.
+        share: The share of the counted FLOPs that was compared.
     """
 
     def __init__(self, number: int, witness: Witness, derived: Mapping[tuple[tuple[str, ...], str], int]) -> None:
         real = {(place[1], kind): flops for (place, kind), flops in witness.seen.items() if place[0] == number}
         self.modules = len({stack[-1] if stack else "" for stack, _ in real})
-        called = {path for (mine, path), _ in witness.runs.items() if mine == number}
-        names = {starred(path) for path in called}
+        names = {starred(path) for mine, path in witness.runs if mine == number}
         one, two = rolled(real, names), rolled(derived, names)
-        apart = {key for key in one.keys() | two.keys() if one[key] != two[key]}
-        places = {path for path, _ in apart}
-        deepest = [path for path in sorted(places) if not any(inside(other, path) for other in places)]
+        places = {path for path, kind in one.keys() | two.keys() if one[path, kind] != two[path, kind]}
         blind = {starred(place[1][-1]): name for name, place in witness.foreign.items() if place[0] == number and place[1]}
         self.unseen: dict[str, str] = {}
         self.differences: list[str] = []
-        for path in deepest:
-            less = all(one[path, kind] <= two[path, kind] for kind in KINDS)
+        for path in sorted(places):
+            if any(inside(other, path) for other in places):  # told of the inner one
+                continue
+            figures = {kind: (one[path, kind], two[path, kind]) for kind in KINDS}
             kernel = next((name for place, name in blind.items() if place == path or inside(place, path)), None)
-            if kernel is not None and less:
+            if kernel is not None and all(ran <= due for ran, due in figures.values()):
                 self.unseen[path] = kernel
             else:
-                self.differences.append(self._cause(path, one, two, real, witness, number))
+                single = {
+                    stack[-1]: flops
+                    for (stack, kind), flops in real.items()
+                    if kind == "forward" and stack and starred(stack[-1]) == path
+                }
+                self.differences.append(cause(path, figures, single))
         total = sum(two["", kind] for kind in KINDS)
         missed = sum(two[path, kind] - one[path, kind] for path in self.unseen for kind in KINDS)
         self.share = 1 - missed / total if total else 1.0
-        self.apart = sum(abs(one["", kind] - two["", kind]) for kind in KINDS)
 
-    @staticmethod
-    def _cause(
-        path: str, one: Counter[tuple[str, str]], two: Counter[tuple[str, str]], real: Mapping[Any, int], witness: Witness, number: int
-    ) -> str:
-        """Say in a sentence why executed work (``one``) and derived work (``two``) of a module differ."""
-        single: Counter[str] = Counter()
-        for (stack, kind), flops in real.items():
-            if kind == "forward" and stack and starred(stack[-1]) == path:
-                single[stack[-1]] += flops
-        usual = min(single.values(), default=0)
-        odd = [name for name, flops in single.items() if flops != usual]
-        name = odd[0] if odd and len(odd) < len(single) else path or "the model"
-        ran, due = one[path, "forward"], two[path, "forward"]
-        if ran != due:
-            most = max((witness.runs[number, each] for each in single), default=0)
-            if due and not ran % due and ran > due:
-                return f"{name} ran {ran // due} times as often as counted"
-            if odd and most > 1 and witness.runs[number, name] > 1:
-                return f"{name} ran twice"
-            return f"{name} executed {ran:,} FLOPs forward, {due:,} were counted"
-        ran, due = one[path, "backward"], two[path, "backward"]
-        if ran != due:
-            why = "a gradient ran that was not counted" if ran > due else "a gradient was counted that did not run"
-            return f"{name}: {why} ({ran:,} FLOPs backward, {due:,} were counted)"
-        ran, due = one[path, "recomputed"], two[path, "recomputed"]
-        return f"{name} recomputed {ran:,} FLOPs, {due:,} were counted"
+
+def cause(path: str, figures: Mapping[str, tuple[int, int]], single: Mapping[str, int]) -> str:
+    """Say why a module's executed work is not what was counted.
+
+    Args:
+        path: The path of the module, with ``*`` for indices.
+        figures: Kind of work -> (executed, counted) FLOPs.
+        single: Executed forward FLOPs of each module that the path stands for.
+    """
+    usual = min(single.values(), default=0)
+    odd = [name for name, flops in single.items() if flops != usual]
+    name = odd[0] if len(odd) == 1 else path or "the model"
+    ran, due = figures["forward"]
+    if ran != due:
+        once, whole = (usual, single[name]) if name in single else (due, ran)
+        if once and whole > once and not whole % once:
+            return f"{name} ran {whole // once} times as often as counted"
+        return f"{name} executed {ran:,} FLOPs forward, {due:,} were counted"
+    ran, due = figures["backward"]
+    if ran != due:
+        why = "a gradient ran that was not counted" if ran > due else "a gradient was counted that did not run"
+        return f"{name}: {why} ({ran:,} FLOPs backward, {due:,} were counted)"
+    ran, due = figures["recomputed"]
+    return f"{name} recomputed {ran:,} FLOPs, {due:,} were counted"
 
 
 def rolled(work: Mapping[tuple[tuple[str, ...], str], int], names: Iterable[str]) -> Counter[tuple[str, str]]:
@@ -286,13 +299,9 @@ def sentence(verdicts: Iterable[Verdict]) -> tuple[str, bool]:
     wrong = [text for one in found for text in one.differences]
     if wrong:
         more = f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-        return f"the first step is not what was counted: {'; '.join(wrong[:3])}{more}", False
-    modules, unseen = sum(one.modules for one in found), {**{k: v for one in found for k, v in one.unseen.items()}}
-    share = min((one.share for one in found), default=1.0)
-    kernels = ", ".join(sorted(set(unseen.values())))
-    if unseen:
-        word = "proven" if share >= ENOUGH else "compared"
-        return f"{word} on the first step, {100 * share:.1f} % of it: {kernels} is not counted; 0 FLOPs apart in {modules} modules", True
-    return f"proven on the first step: {modules} of {modules} modules, 0 FLOPs apart", True
-
-
+        return f"what ran is not what was counted: {'; '.join(wrong[:3])}{more}", False
+    modules, share = sum(one.modules for one in found), min((one.share for one in found), default=1.0)
+    unseen = {kernel for one in found for kernel in one.unseen.values()}
+    word = "proven" if share >= ENOUGH else "compared"
+    note = f" ({100 * share:.1f} % of its FLOPs; no formula counts {', '.join(sorted(unseen))})" if unseen else ""
+    return f"{word} on the first step{note}: {modules} of {modules} modules, 0 FLOPs apart", True
