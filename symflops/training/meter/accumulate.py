@@ -253,6 +253,12 @@ class Accumulator:
         other.reset()
 
 
+def world_size() -> int:
+    """The number of processes of the job: of torch.distributed, else as the launcher says, else 1."""
+    distributed = distributed_of()
+    return int(distributed.get_world_size()) if distributed else int(os.environ.get("WORLD_SIZE", "1") or 1)
+
+
 def distributed_of() -> Any:
     """torch.distributed if this process has initialised it, else None."""
     distributed: Any = getattr(sys.modules.get("torch"), "distributed", None)

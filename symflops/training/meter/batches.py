@@ -26,7 +26,7 @@ from operator import index
 from typing import Any
 
 from symflops.evaluate.batch import BatchError
-from symflops.evaluate.boundaries import LengthError, filled, host_array, rows_of, steps
+from symflops.evaluate.boundaries import LengthError, filled, host_array, rows_of, steps, told
 from symflops.evaluate.latents import latent_sides, sample_shape
 from symflops.evaluate.layouts import count_in, dimensions, shape_of
 from symflops.evaluate.lengths import Lengths, joined, marked, of_mask, of_nested, of_position_ids, of_rows, same
@@ -103,7 +103,7 @@ def _boundaries(batch: Mapping[str, Any], key: str) -> Any:
     try:
         return rows[:, : index(least.item() if hasattr(least, "item") else least)]
     except (TypeError, ValueError, RuntimeError):
-        raise LengthError(f"'{key}_argmin' is one whole number, not {least!r:.80}") from None
+        raise LengthError(f"'{key}_argmin' is one whole number, not {told(least)}") from None
 
 
 def _shape(tokens: Any) -> Sequence[int] | None:
@@ -121,7 +121,7 @@ def _shape(tokens: Any) -> Sequence[int] | None:
     except TypeError:
         shape = (-1,)
     if min(shape) < 0:
-        raise LengthError(f"the tokens of a pack are token ids or their number, not {tokens!r:.80}")
+        raise LengthError(f"the tokens of a pack are token ids or their number, not {told(tokens)}")
     return shape
 
 
@@ -181,17 +181,6 @@ def streams_of(estimator: Any, batch: Mapping[str, Any], latents: str | Mapping[
     if missing:
         raise LengthError(f"nothing in the batch tells the lengths of '{missing[0]}'; it has {told(batch)}")
     return found
-
-
-def told(value: Any) -> str:
-    """Describe a batch by keys, types and shapes; never by its contents, which are a user's data."""
-    if isinstance(value, Mapping) or hasattr(value, "keys"):
-        return ", ".join(f"{key!s:.40} ({told(value[key])})" for key in list(value.keys())[:20]) or "nothing"
-    shape, kind = getattr(value, "shape", None), type(value).__name__
-    if shape is not None:
-        return f"{kind} of shape {list(shape)}"
-    inner = dict.fromkeys(told(one) for one in value[:20]) if isinstance(value, (list, tuple)) else ()
-    return f"{kind} of {', '.join(list(inner)[:4])}" if inner else kind
 
 
 def _items(found: Mapping[str, Any]) -> int:

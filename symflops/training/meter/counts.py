@@ -20,6 +20,9 @@ from symflops.training.meter.batches import streams_of
 from symflops.training.meter.phases import Phase
 from symflops.training.meter.types import BatchOptions, Sums
 
+MOST = 3
+"""Number of warnings about batches that could not be read, and as many about calls."""
+
 
 class Counts:
     """The part of a meter that counts FLOPs by phase; a batch that it cannot count causes only a warning."""
@@ -81,7 +84,8 @@ class Counts:
         self._spoilt = self._spoilt or what == "call"
         if found is not None:
             found.sums.spoil()
-        self.warn(f"no MFU for steps with a {what} that could not be read: {reason}")
+        if sum(f" {what} that could" in key for key in self._warned) < MOST:
+            self.warn(f"no MFU for steps with a {what} that could not be read: {reason}")
 
     @property
     def current(self) -> str:
@@ -151,6 +155,8 @@ class Counts:
                     phase.receive(estimator)
                     self.tell(getattr(estimator, "account", ""))
         except Exception as error:
+            for phase in self.phases.values():
+                getattr(phase.sums, "owed", [0])[0] = 0
             self._unread, self.phases = self._unread + 1, {}
             self.warn(f"no MFU: {type(error).__name__}: {error}")
 

@@ -25,7 +25,7 @@ from typing import Any, Unpack
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.training.devices.peaks import Peak, peak, reported_name
 from symflops.training.introspect.model import LIVE, Programs, estimators_of
-from symflops.training.meter.accumulate import is_zero
+from symflops.training.meter.accumulate import is_zero, world_size
 from symflops.training.meter.counts import Counts
 from symflops.training.meter.describe import description, line_of
 from symflops.training.meter.keys import metrics
@@ -45,7 +45,7 @@ class MFUMeter(Counts):
 
     Args:
         estimators: One estimator, or one per phase of a step; an object whose ``poll`` returns it later is accepted.
-        devices: The accelerators that share the work of ``scope``.
+        devices: The accelerators that share the work of ``scope``; by default one per process.
         scope: ``global`` for the whole data-parallel group, ``rank`` for this process.
         group: The data-parallel process group; None for all processes.
         dtype, peak_tflops, variables, fallback, properties: The peak, as for :func:`symflops.training.devices.peaks.peak`.
@@ -59,26 +59,31 @@ class MFUMeter(Counts):
         reason: The reason for a missing estimator, for the warning.
 
     Raises:
-        ValueError: an unknown preset or scope, fewer than one device, a ``log_every`` that is not a number, or a peak that is
-            not a positive rate.
+        ValueError: an unknown preset or scope, fewer than one device, or a ``log_every`` that is not a number.
     """
 
     def __init__(
-        self, estimators: InterpretedEstimator | Mapping[str, Any] | None, *, devices: int, scope: str = "global",
-        group: Any = None, dtype: str = "bf16", peak_tflops: float | None = None, variables: tuple[str, ...] = (),
+        self, estimators: InterpretedEstimator | Mapping[str, Any] | None, *, devices: int | None = None, scope: str = "global",
+        group: Any = None, dtype: Any = "bf16", peak_tflops: float | str | None = None, variables: tuple[str, ...] = (),
         fallback: str | None = None, device_name: str | None = None, properties: Any = None, keys: str = "plain",
         hidden: tuple[str, ...] = ("ref",), log_every: int = 0, log: Callable[[str], object] = print,
         clock: Callable[[], float] = time.perf_counter, device: Any = None, reason: str = "",
     ) -> None:  # fmt: skip
-        check_options(keys, scope, devices, log_every)
+        count = (world_size() if scope == "global" else 1) if devices is None else devices
+        check_options(keys, scope, count, log_every)
+        if count != int(count):
+            estimators, reason = None, f"{count} devices: FLOPs run on a whole number of devices"
         named = estimators if isinstance(estimators, Mapping) else {} if estimators is None else {"": estimators}
         phases = {name: Phase.of(name, one, name not in hidden, device) for name, one in named.items()}
         super().__init__(phases, scope, group, log)
-        self.devices, self.keys, self.log_every, self.clock = devices, keys, log_every, clock
+        self.devices, self.keys, self.log_every, self.clock = int(count), keys, log_every, clock
         name = reported_name() if device_name is None else device_name
-        self.peak: Peak = peak(
-            name, dtype, peak_tflops=peak_tflops, variables=variables, fallback=fallback, properties=properties
-        )
+        try:
+            self.peak = peak(
+                name, dtype, peak_tflops=peak_tflops, variables=variables, fallback=fallback, properties=properties
+            )
+        except ValueError as error:
+            self.peak = Peak(None, name, str(dtype), why=str(error))
         self._start = self._stopped = clock()
         self._pauses, self._idle = 0, 0.0
         self.made: Any = None

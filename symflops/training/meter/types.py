@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from operator import add
-from typing import Any, Required, TypedDict
+from typing import Any, TypedDict
 
 
 class DefaultOptions(TypedDict, total=False):
@@ -13,8 +13,8 @@ class DefaultOptions(TypedDict, total=False):
 
     scope: str
     group: Any
-    dtype: str
-    peak_tflops: float | None
+    dtype: Any
+    peak_tflops: float | str | None
     variables: tuple[str, ...]
     fallback: str | None
     device_name: str | None
@@ -30,7 +30,7 @@ class DefaultOptions(TypedDict, total=False):
 class MeterOptions(DefaultOptions, total=False):
     """The options of :class:`symflops.MFUMeter`."""
 
-    devices: Required[int]
+    devices: int | None
 
 
 class ConfigOptions(DefaultOptions, total=False):

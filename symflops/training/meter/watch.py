@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from symflops.evaluate.boundaries import told
 from symflops.evaluate.lengths import Lengths, same
 from symflops.evaluate.units import in_flops
 from symflops.training.introspect.fingerprint import Fingerprint
 from symflops.training.introspect.model import LIVE, LiveModule, Programs
 from symflops.training.introspect.tree import LiveModelError, wrappers_of
-from symflops.training.meter.batches import TOKENS, streams_of, told
+from symflops.training.meter.batches import TOKENS, streams_of
 from symflops.training.meter.phases import Phase
 from symflops.training.meter.proofs import Proofs
 
