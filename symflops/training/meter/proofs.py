@@ -54,7 +54,7 @@ class Proofs:
                 return
             self.witness = Witness(one.root for one in models)
         if self.witness is not None:
-            self.witness.call(models.index(model), model.state.live.reading.tree.modules)
+            self.witness.call(models.index(model), model.state.live.reading.tree.modules, model.grad)
 
     def left(self) -> None:
         """End to count a call."""

@@ -21,7 +21,7 @@ from symflops.evaluate.boundaries import told
 from symflops.evaluate.lengths import Lengths, same
 from symflops.evaluate.units import in_flops
 from symflops.training.introspect.fingerprint import Fingerprint
-from symflops.training.introspect.model import LIVE, LiveModule, Programs
+from symflops.training.introspect.model import LIVE, LiveModule, Programs, checked_module
 from symflops.training.introspect.tree import LiveModelError, wrappers_of
 from symflops.training.meter.batches import TOKENS, streams_of
 from symflops.training.meter.phases import Phase
@@ -193,8 +193,7 @@ class Watched:
             self.watch.proofs.again(self, changes)
 
     def _read(self, changed: bool) -> State:
-        live = LiveModule(self.root, self.spec)
-        return State(live, self.word, changed)
+        return State(checked_module(self.root, self.spec, self.watch.programs.check), self.word, changed)
 
     def _alone(self, name: str, child: Any, *_: Any) -> None:
         """Refuse a part of the model that runs outside of a call of the model; a hook of the part."""

@@ -49,6 +49,7 @@ class Witness:
         self.stack: list[Place] = []
         self.known: dict[Any, Place] = {}
         self.paths: dict[Any, str] = {}
+        self.grad = False
         self.starts: list[int] = []
         self.places: list[Place] = []
         self.mode, self.depth, self.problem = mode_of(self._guarded), 0, ""
@@ -96,8 +97,9 @@ class Witness:
         if not self.depth:
             self.mode.__exit__(None, None, None)
 
-    def call(self, number: int, modules: Mapping[str, Any]) -> None:
-        """Begin a call of the watched model ``number``, whose ``modules`` have these paths."""
+    def call(self, number: int, modules: Mapping[str, Any], grad: bool) -> None:
+        """Begin a call of the watched model ``number`` with or without gradients; ``modules`` are its modules by path."""
+        self.grad = grad
         self.stack.append((number, ()))
         self.paths = {module: path for path, module in modules.items()}
         self._mark()
@@ -126,7 +128,7 @@ class Witness:
             self.stack.append(self.stack[-1] if self.stack else self.known[module])
         else:
             self.stack.append(OUTSIDE)
-        if self.stack[-1] is not OUTSIDE and not in_backward() and grad_enabled():
+        if self.stack[-1] is not OUTSIDE and not in_backward() and self.grad:
             self.known[module] = self.stack[-1]
         self._mark()
 
@@ -163,13 +165,6 @@ class Witness:
         node = torch._C._current_autograd_node()
         found = -1 if node is None else bisect_right(self.starts, node._sequence_nr()) - 1
         return self.places[found] if found >= 0 else OUTSIDE
-
-
-def grad_enabled() -> bool:
-    """Whether autograd records operators."""
-    import torch
-
-    return bool(torch.is_grad_enabled())
 
 
 def in_backward() -> bool:
