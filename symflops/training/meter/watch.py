@@ -12,104 +12,23 @@ until the step is read.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from symflops.evaluate.boundaries import told
-from symflops.evaluate.lengths import Lengths, same
 from symflops.evaluate.units import in_flops
 from symflops.training.introspect.fingerprint import Fingerprint
-from symflops.training.introspect.model import LIVE, LiveModule, Programs, checked_module
+from symflops.training.introspect.model import LIVE, Programs, checked_module
 from symflops.training.introspect.tree import LiveModelError, wrappers_of
-from symflops.training.meter.batches import TOKENS, streams_of
+from symflops.training.meter.arguments import EMBEDS, cached_tokens, over_cache, requires_grad, tensors_of, without_embeddings
+from symflops.training.meter.batches import streams_of
+from symflops.training.meter.calls import DECODE, Call, More, State
 from symflops.training.meter.phases import Phase
 from symflops.training.meter.proofs import Proofs
 
 COMPILED = "_orig_mod"
-EMBEDS = "inputs_embeds"
-
-More = tuple[tuple[str, tuple[str, ...]], ...]
-"""Fields that a call adds to a regime page: (name, items)."""
-
-
-@dataclass(slots=True)
-class State:
-    """A model as it was when a call began: its programs belong to what trained and which adapters ran."""
-
-    live: LiveModule
-    regime: str
-    changed: bool = False
-
-    def program(self, programs: Programs, convention: str, more: More = ()) -> Any:
-        """The estimator, or the one that is being derived, with the fields ``more`` in its regime."""
-        if more == DECODE:
-            return programs.of(self.live, "decode", convention, whole=False)
-        if not more and self.regime != LIVE:
-            return programs.of(self.live, self.regime, convention, whole=False)
-        return programs.of(self.live, self.live.regime(**{name: list(words) for name, words in more}), convention)
-
-
-DECODE: More = (("decode", ()),)
-
-
-@dataclass(slots=True)
-class Call:
-    """One call of a model.
-
-    Attributes:
-        state: The model's state.
-        phase: The phase of the step.
-        streams: The lengths of each stream.
-        rated: Whether it counts in rates.
-        more: What its arguments add to the regime.
-        forward: 1, or 0 if the forward pass has been counted in an earlier step.
-        outputs: Outputs that could have a gradient.
-        ran: Backward pass (a graph task of autograd) -> outputs that its gradient reached.
-        later: The call that gets backward passes after the end of the step.
-    """
-
-    state: State
-    phase: str
-    streams: dict[str, Lengths]
-    rated: bool
-    more: More = ()
-    forward: int = 1
-    outputs: list[str] = field(default_factory=list)
-    ran: dict[int, set[str]] = field(default_factory=dict)
-    later: Callable[[], Call] | None = None
-
-    def reached(self, name: str, _: Any) -> None:
-        """Record that the running backward pass reached the output ``name``; a hook of its tensor."""
-        import torch
-
-        call = self if self.later is None else self.later()
-        call.ran.setdefault(torch._C._current_graph_task_id(), set()).add(name)
-
-    def parts(self) -> Iterator[tuple[More, int, int]]:
-        """Yield (what it adds to the regime, number of forward passes, number of backward passes)."""
-        passes: dict[More, int] = {}
-        for reached in self.ran.values():
-            more = self.more + self._loss(reached)
-            passes[more] = passes.get(more, 0) + 1
-        rest = self.forward
-        for more, count in passes.items():
-            yield more, rest, count
-            rest = 0
-        if rest:
-            yield (self.more if self.more == DECODE else ()), 1, 0
-
-    def _loss(self, reached: set[str]) -> More:
-        """The field ``loss`` if the gradient left out outputs of the spec; empty if it reached all."""
-        if reached >= {name for name in self.outputs if name.isidentifier() and name != "loss"}:
-            return ()
-        names = self.state.live.names[1]
-        if not names & set(self.outputs) or reached >= names & set(self.outputs):
-            return ()
-        if not reached & names:
-            raise LiveModelError(f"the loss reads {', '.join(sorted(reached))}, which is no output of '{self.state.live.name}'")
-        return (("loss", tuple(sorted(reached & names))),)
 
 
 class Watched:
@@ -388,50 +307,3 @@ def eager(function: Callable[..., Any]) -> Callable[..., Any]:
     import sys
 
     return sys.modules["torch._dynamo"].disable(function) if "torch._dynamo" in sys.modules else function
-
-
-def cached_tokens(arguments: Mapping[str, Any]) -> int:
-    """The number of tokens in the cache that a call is given."""
-    lengths = (getattr(value, "get_seq_length", None) for name, value in arguments.items() if name.startswith("past_key"))
-    return max((int(length()) for length in lengths if length is not None), default=0)
-
-
-def over_cache(reader: Any, arguments: Mapping[str, Any], past: int) -> dict[str, Lengths]:
-    """The lengths of a call over a cache: new tokens, and those in the cache.
-
-    Raises:
-        LiveModelError: the model has more than one stream.
-    """
-    given = next((arguments[name] for name in (*TOKENS, EMBEDS) if arguments.get(name) is not None), None)
-    if given is None or len(reader.streams) != 1:
-        raise LiveModelError("calls over a cache count for models of one stream of tokens")
-    return {next(iter(reader.streams)): same(int(given.shape[0]), int(given.shape[1]), past)}
-
-
-def without_embeddings(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments of a call, with token ids in place of their embeddings; only the shape of ids matters."""
-    embedded = arguments.get(EMBEDS)
-    if embedded is None or arguments.get(TOKENS[0]) is not None:
-        return arguments
-    return {**arguments, TOKENS[0]: embedded.detach()[..., 0]}
-
-
-def requires_grad(value: Any) -> bool:
-    """Whether an argument, or a tensor in it, requires a gradient."""
-    if isinstance(value, (list, tuple)):
-        return any(map(requires_grad, value))
-    return bool(getattr(value, "requires_grad", False)) and hasattr(value, "grad_fn")
-
-
-def tensors_of(output: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the tensors of a model's output with their names; those in lists have the name and an index."""
-    if hasattr(output, "register_hook"):
-        yield "", output
-    elif isinstance(output, Mapping) or hasattr(output, "__dataclass_fields__"):
-        for name, value in output.items() if isinstance(output, Mapping) else vars(output).items():
-            for inner, tensor in tensors_of(value):
-                yield f"{name}.{inner}" if isinstance(value, (list, tuple)) else name, tensor
-    elif isinstance(output, (list, tuple)):
-        for place, value in enumerate(output):
-            for _, tensor in tensors_of(value):
-                yield str(place), tensor
