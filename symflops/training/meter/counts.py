@@ -104,7 +104,7 @@ class Counts:
         """
         self._arrive()
         if self.watching is not None:
-            self._unread += len(self.watching.calls) * (not self.phases)
+            self._unread += not self.phases
             self.watching.close(self.phases)
         unread, self._unread = self._unread, 0
         if self._broken:

@@ -163,7 +163,9 @@ class MFUMeter(Counts):
             prove: Whether to compare the first step.
         """
         module, spec, regime, convention, programs = self.made or (None, None, LIVE, "symflops", Programs())
-        watching = self.watching = self.watching or Watch(self, programs, convention, prove)
+        watching = self.watching = self.watching or Watch(self)
+        if not watching.models:
+            watching.begin(programs, convention, prove)
         for one in (module, *modules) if module is not None and self.phases else modules if self.phases else ():
             main = not watching.models
             mine = (spec, regime) if one is module else (None, LIVE)

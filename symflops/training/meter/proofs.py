@@ -112,6 +112,8 @@ class Proofs:
             for model, name in changed:  # an attribute that does not change the work
                 model.ignored.add(name)
                 model.print = None
+        elif self.watch.programs.check == "warn":
+            self.watch.meter.warn(text)
         else:
             self.failed = text
             self.watch.refused(text)

@@ -212,12 +212,15 @@ class Watch:
     ``calls`` are those of the running step, ``entries`` the sums of calls by phase and kind.
     """
 
-    def __init__(self, meter: Any, programs: Programs, convention: str, prove: bool) -> None:
-        self.meter, self.programs, self.convention = meter, programs, convention
-        self.proofs = Proofs(self, prove)
+    def __init__(self, meter: Any) -> None:
+        self.meter = meter
         self.models: list[Watched] = []
         self.calls: list[Call] = []
         self.entries: dict[tuple[Any, ...], Entry] = {}
+
+    def begin(self, programs: Programs, convention: str, prove: bool) -> None:
+        """Begin to watch models, with their programs under a convention; with ``prove`` the first step is compared."""
+        self.programs, self.convention, self.proofs = programs, convention, Proofs(self, prove)
 
     def add(self, module: Any, spec: str | None = None, regime: str = LIVE, main: bool = False) -> None:
         """Watch a model, unless it is watched already."""
