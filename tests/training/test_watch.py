@@ -256,6 +256,17 @@ def masked(model):
     model(input_ids=IDS, attention_mask=torch.zeros(2, 1, 8, 8)).logits.sum().backward()
 
 
+def fused(model):
+    """A loss that uses the weight of the head, and only tokens that have a label."""
+
+    def forward(input_ids):
+        hidden = model.model(input_ids=input_ids).last_hidden_state[:, 4:]
+        return torch.nn.functional.linear(hidden, model.lm_head.weight)
+
+    model.forward = forward
+    model(input_ids=IDS).sum().backward()
+
+
 def outer(model):
     checkpoint(lambda ids: model(input_ids=ids).logits, IDS, use_reentrant=False).sum().backward()
 
@@ -299,6 +310,22 @@ def test_an_attribute_without_effect_is_told_once():
     for _ in range(4):
         assert "mfu" in loop.step(count)
     assert sum("layer_idx" in line for line in loop.lines) == 1 and len(loop.proofs()) == 2 and loop.meter.executed == loop.seen
+
+
+def test_packs_that_a_kernel_masks():
+    """The useful work is that of the sub-sequences; what eager attention executes is that of rows."""
+    positions = torch.tensor([[0, 1, 2, 0, 1, 2, 3, 4]])
+    loop = Loop(llama())
+    assert "mfu" in loop.step(lambda model: model(input_ids=IDS[:1], position_ids=positions, labels=IDS[:1]).loss.backward())
+    assert "(packs ran as whole rows)" in loop.proofs()[0] if loop.proofs() else "packs ran as whole rows" in loop.lines[-1]
+    one = loop.meter.phases[""].estimator
+    assert loop.meter.flops == one.total(one.moments(text=[3, 5])) < loop.seen
+
+
+def test_a_head_that_is_fused_with_the_loss_lowers_the_grade():
+    loop = Loop(llama())
+    assert "mfu" in loop.step(fused)
+    assert any("compared on the first step (93.4 % of its FLOPs; the loss is fused with lm_head)" in line for line in loop.lines), loop.lines
 
 
 def test_without_a_proof():

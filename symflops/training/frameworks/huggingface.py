@@ -23,11 +23,11 @@ STATE = "symflops"
 """The key of the meter's counts in the Trainer state that checkpoints contain."""
 
 
-def attach(trainer: Any, *, devices: int | None = None, prove: bool | None = None, **options: Unpack[ModelOptions]) -> MFUMeter:
+def attach(trainer: Any, *, devices: int | None = None, prove: bool = True, **options: Unpack[ModelOptions]) -> MFUMeter:
     """Attach a meter to ``trainer``; ``options`` are those of :meth:`MFUMeter.of_model`.
 
-    The calls of the model and of the trainer's ``ref_model`` count. The first step is proven, see :meth:`MFUMeter.watch`, but
-    for trainers of TRL, which fuse the head with the loss; ``prove`` decides otherwise.
+    The calls of the model and of the trainer's ``ref_model`` count; with ``prove`` the first step is proven, see
+    :meth:`MFUMeter.watch`.
 
     The model is read again when training begins, because the Trainer enables checkpointing and wraps the model itself. Until
     then the meter describes the current model.
@@ -52,14 +52,13 @@ def attach(trainer: Any, *, devices: int | None = None, prove: bool | None = Non
     for name in ("evaluate", "predict"):
         setattr(trainer, name, without_time(meter, getattr(trainer, name)))
     trainer._save_checkpoint = with_counts(meter, trainer, trainer._save_checkpoint)
-    sure = not any(kind.__module__.startswith("trl.") for kind in type(trainer).__mro__) if prove is None else prove
 
     def begun() -> None:
         if meter.phases:
             found = MFUMeter.of_model(getattr(trainer, "model_wrapped", trainer.model), devices=count, **named)
             meter.phases, meter.made = found.phases, found.made
         reference = getattr(trainer, "ref_model", None)
-        meter.watch(*([] if reference is None else [reference]), prove=sure)
+        meter.watch(*([] if reference is None else [reference]), prove=prove)
 
     trainer.add_callback(callback(meter, begun))
     return meter

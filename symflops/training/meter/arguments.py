@@ -38,6 +38,15 @@ def without_embeddings(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**arguments, TOKENS[0]: embedded.detach()[..., 0]}
 
 
+def whole_rows(arguments: Mapping[str, Any], streams: Mapping[str, Lengths]) -> dict[str, Lengths] | None:
+    """The lengths of whole rows of tokens, if the rows are packs of several sequences."""
+    given = next((arguments[name] for name in (*TOKENS, EMBEDS) if arguments.get(name) is not None), None)
+    name = next(iter(streams), "")
+    if given is None or len(streams) != 1 or len(given.shape) < 2 or streams[name].count == given.shape[0]:
+        return None
+    return {name: same(int(given.shape[0]), int(given.shape[1]))}
+
+
 def requires_grad(value: Any) -> bool:
     """Whether an argument, or a tensor in it, requires a gradient."""
     if isinstance(value, (list, tuple)):

@@ -48,6 +48,7 @@ class Call:
         outputs: Outputs that could have a gradient.
         ran: Backward pass (a graph task of autograd) -> outputs that its gradient reached.
         later: The call that gets backward passes after the end of the step.
+        rows: The lengths of whole rows, if the rows are packs.
     """
 
     state: State
@@ -59,6 +60,7 @@ class Call:
     outputs: list[str] = field(default_factory=list)
     ran: dict[int, set[str]] = field(default_factory=dict)
     later: Callable[[], Call] | None = None
+    rows: dict[str, Lengths] | None = None
 
     def reached(self, name: str, _: Any) -> None:
         """Record that the running backward pass reached the output ``name``; a hook of its tensor."""

@@ -21,6 +21,7 @@ class Part(NamedTuple):
     number: int
     program: Any
     streams: Any
+    rows: Any
     times: tuple[int, int, int]
 
 
@@ -89,11 +90,11 @@ class Proofs:
             number = next(place for place, root in enumerate(roots) if root is call.state.live.root)
             for more, forward, backward in call.parts():
                 program = call.state.program(self.watch.programs, WITNESS, more)
-                yield Part(number, program, call.streams, (forward, backward, backward))
+                yield Part(number, program, call.streams, call.rows or call.streams, (forward, backward, backward))
 
     def _compared(self, witness: Witness, parts: list[Part], changed: list[tuple[Any, str]]) -> bool:
         """Compare a step with its programs; False if one is being derived."""
-        derived: dict[int, Counter[Any]] = {}
+        derived: dict[int, tuple[Counter[Any], Counter[Any]]] = {}
         try:
             programs = [part.program.poll() if hasattr(part.program, "poll") else part.program for part in parts]
             if None in programs:
@@ -101,8 +102,10 @@ class Proofs:
             if witness.problem:
                 raise ValueError(witness.problem)
             for part, program in zip(parts, programs, strict=True):
-                derived.setdefault(part.number, Counter()).update(work_of(program, part.streams, part.times))
-            verdicts = [Verdict(number, witness, work) for number, work in derived.items()]
+                for sums, streams in zip(derived.setdefault(part.number, (Counter(), Counter())), part[2:4], strict=True):
+                    sums.update(work_of(program, streams, part.times))
+            heads = [head_of(model.root) for model in self.watch.models]
+            verdicts = [Verdict(number, witness, *work, heads[number]) for number, work in derived.items()]
         except Exception as error:
             self.watch.tell(f"the first step is not proven: {type(error).__name__}: {error}")
             return True
@@ -125,3 +128,9 @@ class Proofs:
         usual, peak = max(witness.types, key=witness.types.__getitem__, default=""), self.watch.meter.peak
         if usual == "torch.float32" and peak.dtype in MULTIPLY and peak.tflops and peak.source != "given":
             self.watch.meter.warn(f"products ran in fp32, and the peak is that of {peak.dtype}: give dtype='tf32' or 'fp32'")
+
+
+def head_of(root: Any) -> str:
+    """The path of the module that computes logits, as transformers' models tell it; empty without one."""
+    head = root.get_output_embeddings() if hasattr(root, "get_output_embeddings") else None
+    return next((path for path, module in root.named_modules() if module is head), "") if head is not None else ""

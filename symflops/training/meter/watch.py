@@ -22,7 +22,15 @@ from symflops.evaluate.units import in_flops
 from symflops.training.introspect.fingerprint import Fingerprint
 from symflops.training.introspect.model import LIVE, Programs, checked_module
 from symflops.training.introspect.tree import LiveModelError, wrappers_of
-from symflops.training.meter.arguments import EMBEDS, cached_tokens, over_cache, requires_grad, tensors_of, without_embeddings
+from symflops.training.meter.arguments import (
+    EMBEDS,
+    cached_tokens,
+    over_cache,
+    requires_grad,
+    tensors_of,
+    whole_rows,
+    without_embeddings,
+)
 from symflops.training.meter.batches import streams_of
 from symflops.training.meter.calls import DECODE, Call, More, State
 from symflops.training.meter.phases import Phase
@@ -152,6 +160,7 @@ class Watched:
         except Exception as error:
             raise LiveModelError(f"{error}; the arguments are {told(self.arguments)}") from None
         call = Call(state, meter.current, streams, self.rated, more)
+        call.rows = whole_rows(self.arguments, streams)
         for name, tensor in tensors_of(output) if self.grad else ():
             if tensor.requires_grad:
                 call.outputs.append(name)

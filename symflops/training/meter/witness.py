@@ -22,6 +22,8 @@ ENOUGH = 0.95
 KINDS = ("forward", "backward", "recomputed")
 AUTOGRAD = ("backward", "grad")
 
+Work = Mapping[tuple[tuple[str, ...], str], int]
+"""(modules that run, kind of work) -> FLOPs."""
 Place = tuple[int, tuple[str, ...]]
 """A watched model, and the paths of its modules that run, outermost first."""
 OUTSIDE: Place = (-1, ())
@@ -209,19 +211,28 @@ def work_of(estimator: Any, streams: Mapping[str, Any], parts: Iterable[int]) ->
 class Verdict:
     """Executed work of a model beside that of its estimator.
 
+    Args:
+        number: The number of the model.
+        witness: What was executed.
+        derived: The work of the estimator.
+        rows: The same if packs are whole rows, as a kernel that masks packs computes them.
+        head: The path of the module that computes logits.
+
     Attributes:
         modules: Number of modules that did work.
         differences: A sentence for each difference.
-        unseen: Module -> operator in it that no formula counts, if the estimator has more work there than was seen.
+        unseen: Module -> why less work was seen in it than counted: an operator without a formula, or a fused head.
         share: The share of the counted FLOPs that was compared.
     """
 
-    def __init__(self, number: int, witness: Witness, derived: Mapping[tuple[tuple[str, ...], str], int]) -> None:
+    def __init__(self, number: int, witness: Witness, derived: Work, rows: Work | None = None, head: str = "") -> None:
         real = {(place[1], kind): flops for (place, kind), flops in witness.seen.items() if place[0] == number}
         self.modules = len({stack[-1] if stack else "" for stack, _ in real})
         names = {starred(path) for mine, path in witness.runs if mine == number}
         one, two = rolled(real, names), rolled(derived, names)
-        places = {path for path, kind in one.keys() | two.keys() if one[path, kind] != two[path, kind]}
+        masked = two if rows is None else rolled(rows, names)
+        places = {key[0] for key in one.keys() | two.keys() if one[key] not in (two[key], masked[key])}
+        self.notes = ["packs ran as whole rows"] if any(one[key] != two[key] and key[0] not in places for key in one) else []
         blind = {starred(place[1][-1]): name for name, place in witness.foreign.items() if place[0] == number and place[1]}
         self.unseen: dict[str, str] = {}
         self.differences: list[str] = []
@@ -231,7 +242,9 @@ class Verdict:
             figures = {kind: (one[path, kind], two[path, kind]) for kind in KINDS}
             kernel = next((name for place, name in blind.items() if place == path or inside(place, path)), None)
             if kernel is not None and all(ran <= due for ran, due in figures.values()):
-                self.unseen[path] = kernel
+                self.unseen[path] = f"no formula counts {kernel}"
+            elif path == head and path not in names:
+                self.unseen[path] = f"the loss is fused with {head}"
             else:
                 single = {
                     stack[-1]: flops
@@ -296,7 +309,12 @@ def sentence(verdicts: Iterable[Verdict]) -> tuple[str, bool]:
         more = f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         return f"what ran is not what was counted: {'; '.join(wrong[:3])}{more}", False
     modules, share = sum(one.modules for one in found), min((one.share for one in found), default=1.0)
-    unseen = {kernel for one in found for kernel in one.unseen.values()}
+    unseen = sorted({why for one in found for why in one.unseen.values()})
     word = "proven" if share >= ENOUGH else "compared"
-    note = f" ({100 * share:.1f} % of its FLOPs; no formula counts {', '.join(sorted(unseen))})" if unseen else ""
+    notes = [
+        *([f"{100 * share:.1f} % of its FLOPs"] if unseen else []),
+        *unseen,
+        *sorted({n for one in found for n in one.notes}),
+    ]
+    note = f" ({'; '.join(notes)})" if notes else ""
     return f"{word} on the first step{note}: {modules} of {modules} modules, 0 FLOPs apart", True
