@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Any
 
 from symflops.evaluate.lengths import Lengths, same
@@ -40,11 +41,12 @@ def without_embeddings(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def whole_rows(arguments: Mapping[str, Any], streams: Mapping[str, Lengths]) -> dict[str, Lengths] | None:
     """The lengths of whole rows of tokens, if the rows are packs of several sequences."""
-    given = next((arguments[name] for name in (*TOKENS, EMBEDS) if arguments.get(name) is not None), None)
-    name = next(iter(streams), "")
-    if given is None or len(streams) != 1 or len(given.shape) < 2 or streams[name].count == given.shape[0]:
+    arguments, name = without_embeddings(arguments), next(iter(streams), "")
+    given = next((arguments[name] for name in TOKENS if arguments.get(name) is not None), None)
+    if given is None or len(streams) != 1 or len(given.shape) < 2:
         return None
-    return {name: same(int(given.shape[0]), int(given.shape[1]))}
+    *rows, length = map(int, given.shape)
+    return None if streams[name].count == prod(rows) else {name: same(prod(rows), length)}
 
 
 def requires_grad(value: Any) -> bool:
