@@ -1,9 +1,9 @@
 """Model FLOPs utilisation (MFU) of a training loop: model FLOPs over peak FLOPs of the devices.
 
-    meter = MFUMeter.of_config(model.config, devices=world_size, dtype="bf16", group=data_parallel_group)
-    for batch in micro_batches:
-        meter.add(text=of_mask(batch["attention_mask"]))
-    log(meter.step())                                   # {"mfu": 0.41, "tflops_per_device": 405.7, ...}
+    meter = MFUMeter.of_model(model).watch()            # or, for a config: meter.add(text=of_mask(batch["attention_mask"]))
+    for batch in loader:
+        train(batch)
+        log(meter.step())                               # {"mfu": 0.41, "tflops_per_device": 405.7, ...}
 
 MFU counts the model's own work on real tokens, forward and backward. HFU counts all executed work, including recomputation and
 padding. Numerator and denominator belong to the same window, from one ``step`` to the next. With ``scope="global"`` the
