@@ -21,9 +21,16 @@ class State:
     live: LiveModule
     regime: str
     changed: bool = False
+    known: dict[tuple[str, More], Any] = field(default_factory=dict)
 
     def program(self, programs: Programs, convention: str, more: More = ()) -> Any:
         """The estimator, or the one that is being derived, with the fields ``more`` in its regime."""
+        found = self.known.get((convention, more))
+        if found is None:
+            found = self.known[convention, more] = self._program(programs, convention, more)
+        return getattr(found, "found", None) or found
+
+    def _program(self, programs: Programs, convention: str, more: More) -> Any:
         if more == DECODE:
             return programs.of(self.live, "decode", convention, whole=False)
         if not more and self.regime != LIVE:
