@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import io
 import re
 import time
 import warnings
@@ -26,6 +28,7 @@ from transformers import (
 )
 
 from symflops.training.introspect.fingerprint import Fingerprint
+from symflops.training.introspect.model import LiveModule
 from symflops.training.meter.mfu import MFUMeter
 from symflops.verify.counting import counter
 
@@ -63,7 +66,7 @@ class Loop:
     def __init__(self, model, *others, prove=True, **options):
         self.lines, self.told, self.seen = [], [], 0
         self.model = model
-        self.meter = MFUMeter.of_model(model, peak_tflops=1.0, convention="torch", log=self.lines.append, **options).watch(*others, prove=prove)
+        self.meter = MFUMeter.of_model(model, convention="torch", log=self.lines.append, **{"peak_tflops": 1.0, **options}).watch(*others, prove=prove)
 
     def step(self, function=loss, outside=0):
         """Run a step, and return what the meter logs; ``outside`` are FLOPs that are not the model's."""
@@ -351,6 +354,45 @@ class Hook:
         pass
 
 
+def test_a_copy_of_a_model_is_not_watched():
+    """A loop deep-copies its model for a moving average, also in the middle of the first step, and saves it whole."""
+    loop = Loop(llama())
+
+    def averaged(model):
+        loss(model)
+        saved = io.BytesIO()
+        torch.save(model, saved)
+        saved.seek(0)
+        loop.copies = [copy.deepcopy(model), torch.load(saved, weights_only=False)]
+
+    assert "mfu" in loop.step(averaged)
+    before = loop.meter.executed
+    for one in loop.copies:
+        loss(one)
+        one.lm_head(torch.ones(1, 32))
+    assert "mfu" not in loop.meter.step(seconds=1.0) and loop.meter.executed == before
+
+
+def test_a_call_finds_its_program_at_once(monkeypatch):
+    loop, calls = Loop(llama()), []
+    read = LiveModule.regime
+    monkeypatch.setattr(LiveModule, "regime", lambda self, **more: calls.append(1) or read(self, **more))
+    for _ in range(3):
+        loop.step(accumulated)
+    assert len(calls) <= 2  # under the meter's convention and the witness's
+
+
+def test_products_in_fp32_beside_a_peak_in_bf16():
+    loop = Loop(llama(), peak_tflops=None, device_name="NVIDIA H100 80GB HBM3")
+    loop.step()
+    assert any("products ran in fp32, and the peak is that of bf16" in text for text in loop.told)
+
+
+def test_a_difference_is_only_told_if_differences_are():
+    loop = Loop(llama(), check="warn")
+    assert "mfu" in loop.step(patched) and any("ran 2 times" in text for text in loop.told)
+
+
 def test_no_graph_is_kept_alive():
     loop = Loop(llama())
     loop.step()
@@ -401,8 +443,14 @@ def test_a_fingerprint_names_what_has_changed():
     assert one.state() != Fingerprint(llama()).state()
 
 
-def test_a_compiled_model_is_counted_and_not_proven():
-    loop = Loop(torch.compile(llama(), backend="eager"))
+def in_place(model):
+    model.compile(backend="eager")
+    return model
+
+
+@pytest.mark.parametrize("compiled", [lambda model: torch.compile(model, backend="eager"), in_place], ids=["wrapped", "in place"])
+def test_a_compiled_model_is_counted_and_not_proven(compiled):
+    loop = Loop(compiled(llama()))
     assert "mfu" in loop.step() and loop.meter.executed == loop.seen
     assert any("not proven" in line for line in loop.lines)
 

@@ -35,11 +35,12 @@ from symflops.training.meter.batches import streams_of
 from symflops.training.meter.calls import DECODE, Call, More, State
 from symflops.training.meter.phases import Phase
 from symflops.training.meter.proofs import Proofs
+from symflops.training.meter.witness import Hooks
 
 COMPILED = "_orig_mod"
 
 
-class Watched:
+class Watched(Hooks):
     """The hooks on one model and its wrappers, and the states in which it has been called."""
 
     def __init__(self, watch: Watch, module: Any, spec: str | None, regime: str, main: bool) -> None:
@@ -48,6 +49,7 @@ class Watched:
         self.root = chain[-1]
         compiled = next((place for place, one in enumerate(chain) if COMPILED in one._modules), len(chain))
         self.compiled = compiled < len(chain) or getattr(self.root, "_compiled_call_impl", None) is not None
+        self.owned = {id(one) for one in (*chain, *self.root._modules.values())}
         self.names = list(inspect.signature(self.root.forward).parameters)
         self.depth, self.past, self.grad = 0, 0, False
         self.arguments: dict[str, Any] = {}
@@ -63,19 +65,23 @@ class Watched:
                 self.handles.append(child.register_forward_pre_hook(partial(self._alone, name)))
 
     def _hooked(self, module: Any) -> tuple[Any, Any]:
+        import torch
+
         own = list(inspect.signature(module.forward).parameters.values())
         wild = any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in own)
         names = self.names if wild else [one.name for one in own]
         enter, leave = partial(self._begin, names), self._end
+        if getattr(module, "_compiled_call_impl", None) is not None:  # hooks are compiled with a module in place
+            enter, leave = map(torch._dynamo.disable, (enter, leave))
         return (
-            module.register_forward_pre_hook(eager(enter), with_kwargs=True),
-            module.register_forward_hook(eager(leave), always_call=True),
+            module.register_forward_pre_hook(enter, with_kwargs=True),
+            module.register_forward_hook(leave, always_call=True),
         )
 
     def _begin(self, names: list[str], module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         import torch
 
-        if torch._C._current_graph_task_id() != -1:  # recomputation
+        if id(module) not in self.owned or torch._C._current_graph_task_id() != -1:  # recomputation
             return
         self.depth += 1
         self.arguments = {**dict(zip(names, args, strict=False)), **named} or self.arguments
@@ -126,16 +132,16 @@ class Watched:
         """Refuse a part of the model that runs outside of a call of the model; a hook of the part."""
         import torch
 
-        if self.depth or torch._C._current_graph_task_id() != -1:
+        if id(child) not in self.owned or self.depth or torch._C._current_graph_task_id() != -1:
             return
         text = f"'{name}' ran outside of a call of {type(self.root).__name__}, and such work is not counted"
-        is_rated = torch.is_grad_enabled() or self.root.training or not self.main
+        is_rated = not self.watch.meter.is_paused and (torch.is_grad_enabled() or self.root.training or not self.main)
         (self.watch.refused if is_rated else self.watch.meter.warn)(text)
 
     def _end(self, module: Any, _: Any, output: Any) -> None:
         import torch
 
-        if torch._C._current_graph_task_id() != -1:
+        if id(module) not in self.owned or torch._C._current_graph_task_id() != -1:
             return
         self.depth -= 1
         if self.depth:
@@ -312,10 +318,3 @@ class Watch:
             phase.before.add_known(*before)
         else:
             phase.before.add_known(0, now[1] + before[1], 0)
-
-
-def eager(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep ``torch.compile`` out of ``function``, if it is in use."""
-    import sys
-
-    return sys.modules["torch._dynamo"].disable(function) if "torch._dynamo" in sys.modules else function

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -30,7 +30,26 @@ OUTSIDE: Place = (-1, ())
 """The place of work outside of watched calls."""
 
 
-class Witness:
+def inert(kind: Any) -> Any:
+    """An object of a class with hooks whose hooks do nothing."""
+    found = kind.__new__(kind)
+    found.owned = frozenset()
+    return found
+
+
+class Hooks:
+    """An object whose methods are hooks of modules; in a copy of a module, as for a moving average, they do nothing.
+
+    ``owned`` are the modules whose hooks do something, by ``id``.
+    """
+
+    owned: Collection[int] = frozenset()
+
+    def __reduce__(self) -> Any:
+        return inert, (type(self),)
+
+
+class Witness(Hooks):
     """What PyTorch executes in the watched calls of one step.
 
     Attributes:
@@ -56,7 +75,9 @@ class Witness:
         self.places: list[Place] = []
         self.mode, self.depth, self.problem = mode_of(self._guarded), 0, ""
         self.handles: list[Any] = []
-        for module in dict.fromkeys(module for root in roots for module in list(root.modules())[1:]):
+        modules = list(dict.fromkeys(module for root in roots for module in list(root.modules())[1:]))
+        self.owned = set(map(id, modules))
+        for module in modules:
             self.handles.append(module.register_forward_pre_hook(self._enter, prepend=True))
             self.handles.append(module.register_forward_hook(self._leave, always_call=True))
         self.originals = {name: getattr(torch.autograd, name) for name in AUTOGRAD}
@@ -121,6 +142,8 @@ class Witness:
         self.places.append(self.stack[-1] if self.stack else OUTSIDE)
 
     def _enter(self, module: Any, _: Any) -> None:
+        if id(module) not in self.owned:
+            return
         path = self.paths.get(module)
         if self.stack and path is not None:
             number, outer = self.stack[-1]
@@ -134,7 +157,9 @@ class Witness:
             self.known[module] = self.stack[-1]
         self._mark()
 
-    def _leave(self, *_: Any) -> None:
+    def _leave(self, module: Any, *_: Any) -> None:
+        if id(module) not in self.owned:
+            return
         if self.stack:
             self.stack.pop()
         self._mark()
