@@ -26,6 +26,8 @@ Work = Mapping[tuple[tuple[str, ...], str], int]
 """(modules that run, kind of work) -> FLOPs."""
 Place = tuple[int, tuple[str, ...]]
 """A watched model, and the paths of its modules that run, outermost first."""
+FORWARD = -1
+"""The number of no backward pass."""
 OUTSIDE: Place = (-1, ())
 """The place of work outside of watched calls."""
 
@@ -56,6 +58,8 @@ class Witness(Hooks):
         seen: (place, kind of work) -> FLOPs.
         runs: Module -> number of its calls outside of recomputation.
         foreign: Operators without a formula that are not PyTorch's own -> a place where they ran.
+        marks: Graph task -> (first number of nodes, place) of each stretch of nodes that it made.
+        made: Of each running backward pass, the graph task that made its nodes.
         problem: Why the step could not be counted; empty if it was.
         types: Number type -> FLOPs.
     """
@@ -71,8 +75,8 @@ class Witness(Hooks):
         self.known: dict[Any, Place] = {}
         self.paths: dict[Any, str] = {}
         self.grad = False
-        self.starts: list[int] = []
-        self.places: list[Place] = []
+        self.marks: dict[int, tuple[list[int], list[Place]]] = {}
+        self.made: list[int] = []
         self.mode, self.depth, self.problem = mode_of(self._guarded), 0, ""
         self.handles: list[Any] = []
         modules = list(dict.fromkeys(module for root in roots for module in list(root.modules())[1:]))
@@ -101,9 +105,11 @@ class Witness(Hooks):
         @wraps(function)
         def counted(*arguments: Any, **named: Any) -> Any:
             self.enter()
+            self.made.append(graph_task())
             try:
                 return function(*arguments, **named)
             finally:
+                self.made.pop()
                 self.leave()
 
         return counted
@@ -135,11 +141,16 @@ class Witness(Hooks):
         self._mark()
 
     def _mark(self) -> None:
-        """Record that nodes of autograd belong to the innermost module from now on."""
+        """Record that nodes of autograd belong to the innermost module from now on.
+
+        Each thread numbers its nodes. A backward pass on a device has a thread of its own, in which recomputation makes nodes;
+        so nodes are kept by the graph task that made them.
+        """
         import torch
 
-        self.starts.append(torch._C._autograd._get_sequence_nr())
-        self.places.append(self.stack[-1] if self.stack else OUTSIDE)
+        starts, places = self.marks.setdefault(graph_task(), ([], []))
+        starts.append(torch._C._autograd._get_sequence_nr())
+        places.append(self.stack[-1] if self.stack else OUTSIDE)
 
     def _enter(self, module: Any, _: Any) -> None:
         if id(module) not in self.owned:
@@ -189,16 +200,22 @@ class Witness(Hooks):
         """The place in which the running node of autograd was made."""
         import torch
 
-        node = torch._C._current_autograd_node()
-        found = -1 if node is None else bisect_right(self.starts, node._sequence_nr()) - 1
-        return self.places[found] if found >= 0 else OUTSIDE
+        node, made = torch._C._current_autograd_node(), self.made[-1:] or [FORWARD]
+        starts, places = self.marks.get(made[0], ([], []))
+        found = -1 if node is None else bisect_right(starts, node._sequence_nr()) - 1
+        return places[found] if found >= 0 else OUTSIDE
+
+
+def graph_task() -> int:
+    """The number of the backward pass that autograd runs on this thread; :data:`FORWARD` outside of any."""
+    import torch
+
+    return int(torch._C._current_graph_task_id())
 
 
 def in_backward() -> bool:
     """Whether autograd is running a backward pass on this thread."""
-    import torch
-
-    return bool(torch._C._current_graph_task_id() != -1)
+    return graph_task() != FORWARD
 
 
 def mode_of(called: Callable[[Any, Any, Any, Any], None]) -> Any:
