@@ -23,6 +23,8 @@ from transformers import (
     LlamaForCausalLM,
     MixtralConfig,
     MixtralForCausalLM,
+    Qwen2VLConfig,
+    Qwen2VLForConditionalGeneration,
     T5Config,
     T5ForConditionalGeneration,
 )
@@ -210,6 +212,25 @@ def test_two_streams():
     assert loop.settled().executed == loop.seen and len(loop.proofs()) == 1
 
 
+def test_a_text_alone_trains_nothing_of_a_vision_model():
+    """Only the merger of images trains: a batch with images has a backward pass, and one of text has none."""
+    vision = {"depth": 2, "embed_dim": 32, "hidden_size": 32, "num_heads": 2, "patch_size": 4, "mlp_ratio": 2}
+    words = {"image_token_id": 60, "vision_start_token_id": 61, "vision_end_token_id": 62, "video_token_id": 63}
+    text = {**SIZES, "use_cache": False, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "rope_scaling": {"type": "mrope", "mrope_section": [1, 1, 2]}}
+    model = Qwen2VLForConditionalGeneration(Qwen2VLConfig(text_config=text, vision_config=vision, attn_implementation="eager", **words)).train()
+    model.requires_grad_(False).model.visual.merger.requires_grad_(True)
+    ids = torch.tensor([[61, 60, 60, 60, 60, 62, 1, 1]])
+    images = {"pixel_values": torch.randn(16, 96), "image_grid_thw": torch.tensor([[1, 4, 4]]), "mm_token_type_ids": (ids == 60).long()}
+
+    def mixed(model):
+        model(input_ids=ids, labels=ids, **images).loss.backward()
+        assert not model(input_ids=IDS, labels=IDS).loss.requires_grad
+
+    loop = Loop(model)
+    loop.step(mixed)
+    assert loop.settled().executed == loop.seen and len(loop.proofs()) == 1 and not loop.told
+
+
 def thawed(model):
     model.model.layers[2].requires_grad_(True)
     loss(model)
@@ -286,6 +307,20 @@ def test_a_fault_takes_the_mfu(fault, words, first):
     assert "mfu" not in loop.step(fault)
     assert any(re.search(words, text) for text in loop.told), loop.told
     assert len(loop.told) == 1 + (fault is alone)
+
+
+def test_a_part_that_runs_alone_in_evaluation_is_told():
+    loop = Loop(llama())
+
+    def evaluated(model):
+        loss(model)
+        model.eval()
+        with torch.no_grad():
+            model.model(input_ids=IDS)
+        model.train()
+
+    assert "mfu" in loop.step(evaluated) and loop.meter.executed < loop.seen
+    assert len(loop.told) == 1 and "'model' ran outside of a call of LlamaForCausalLM" in loop.told[0]
 
 
 def test_other_routing_is_no_mfu():
