@@ -145,6 +145,16 @@ def test_a_loop_is_exact_and_proves_itself(model, step):
     assert loop.proofs()[0].endswith("modules, 0 FLOPs apart")
 
 
+@pytest.mark.parametrize("adapted", [lambda model: model, lora], ids=["full", "lora"])
+def test_fused_attention_is_proven_as_two_products(adapted):
+    """PyTorch's counter knows no formula of the CPU's kernel: the witness is the same step with eager attention."""
+    loop, eager = Loop(adapted(llama("sdpa"))), Loop(adapted(llama()))
+    eager.step()
+    loss(loop.model)
+    loop.meter.step(seconds=1.0)
+    assert loop.settled().executed == eager.seen and len(loop.proofs()) == 1
+
+
 def test_calls_without_a_loss_run_forward_only():
     loop = Loop(llama(), regimes="forward")
     for grad in (True, False):

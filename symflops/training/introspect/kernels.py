@@ -35,13 +35,13 @@ def convolution_backward(*given: Any, out_val: Any = None, **_: Any) -> Any:
 convolution_backward._get_raw = True  # type: ignore[attr-defined]  # makes PyTorch's counter pass tensors, not shapes
 
 
-def attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
+def attention(query: Any, key: Any, value: Any, *rest: Any, **_: Any) -> int:
     """FLOPs of the two products of fused attention, each over all pairs of queries and keys."""
     batch, heads, queries, width = query.shape
     return int(2 * batch * heads * queries * key.shape[-2] * (width + value.shape[-1]))
 
 
-def attention_backward(_: Any, query: Any, key: Any, value: Any, *__: Any, **___: Any) -> int:
+def attention_backward(gradient: Any, query: Any, key: Any, value: Any, *rest: Any, **_: Any) -> int:
     """FLOPs of the gradients of fused attention that the running node of autograd needs."""
     import torch
 
@@ -52,7 +52,7 @@ def attention_backward(_: Any, query: Any, key: Any, value: Any, *__: Any, **___
     return int(2 * batch * heads * queries * key.shape[-2] * (width * (q + k) + value.shape[-1] * (v + (q or k))))
 
 
-def grouped(one: Any, two: Any, *_: Any, **__: Any) -> int:
+def grouped(one: Any, two: Any, *rest: Any, **_: Any) -> int:
     """FLOPs of a product in which each group of rows (or columns) has a matrix of its own."""
     if one.dim() == 2 or two.dim() == 2:  # together, the groups have all rows or columns once
         return int(2 * one.shape[-2] * one.shape[-1] * two.shape[-1])
