@@ -33,7 +33,7 @@ def rows_of(cu: Any) -> Any:
         flat = packs[0] if len(packs) == 1 else [value for row in packs for value in (*row, *(-1,) * (width - len(row)))]
         return _whole(flat).reshape(len(packs), width)
     except (TypeError, ValueError, LookupError):
-        raise LengthError(f"boundaries are whole numbers, e.g. [0, 100, 150], not {cu!r:.80}") from None
+        raise LengthError(f"boundaries are whole numbers, e.g. [0, 100, 150], not {told(cu)}") from None
 
 
 def _whole(values: Sequence[Any]) -> Any:
@@ -137,3 +137,16 @@ def numpy_here() -> Any:
     import numpy
 
     return numpy
+
+
+def told(value: Any) -> str:
+    """Describe a value by keys, types and shapes, and a single number as it is; never by a user's texts and tokens."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return repr(value)
+    if hasattr(value, "keys"):
+        return ", ".join(f"{key!s:.40} ({told(value[key])})" for key in list(value.keys())[:20]) or "nothing"
+    shape, kind = getattr(value, "shape", None), type(value).__name__
+    if shape is not None:
+        return f"{kind} of shape {list(shape)}"
+    inner = dict.fromkeys(type(one).__name__ for one in value[:20]) if isinstance(value, (list, tuple)) else ()
+    return f"a {kind} of {', '.join(list(inner)[:4])}" if inner else f"a {kind}"

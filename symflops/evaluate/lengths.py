@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from symflops.evaluate.batch import wanted
-from symflops.evaluate.boundaries import LengthError, host_array, numpy_here, rows_of, steps, wide
+from symflops.evaluate.boundaries import LengthError, host_array, numpy_here, rows_of, steps, told, wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def of_any(given: Any, axes: Sequence[str], name: str) -> Lengths:
         return Lengths((0,), int(given))
     if isinstance(given, (str, bytes, set)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
         what = f"a list with one entry per item, {wanted(axes)}" if axes else "the number of items"
-        raise LengthError(f"'{name}' must be {what}, not {given!r:.80}")
+        raise LengthError(f"'{name}' must be {what}, not {told(given)}")
     if not axes:
         return Lengths((0,), len(given))
     return (_of_array if hasattr(given, "shape") else _of_entries)(given, axes, name)
@@ -228,9 +228,9 @@ def of_any(given: Any, axes: Sequence[str], name: str) -> Lengths:
 def _of_sides(given: Mapping[str, Any], axes: Sequence[str], name: str) -> Lengths:
     """Read a dict with the keys ``lengths`` and ``padded``."""
     if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
-        raise LengthError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
+        raise LengthError(f"'{name}' must be a list, or have 'lengths' and 'padded', not {told(given)}")
     if any(isinstance(side, dict) for side in given.values()):
-        raise LengthError(f"'lengths' and 'padded' of '{name}' must be lists, not {given!r:.80}")
+        raise LengthError(f"'lengths' and 'padded' of '{name}' must be lists, not {told(given)}")
     one, two = (of_any(given.get(side, given["lengths"]), axes, name) for side in ("lengths", "padded"))
     if one.count != two.count:
         raise LengthError(f"'{name}' has {one.count} lengths and {two.count} padded ones")
@@ -251,7 +251,7 @@ def _of_entries(given: Any, axes: Sequence[str], name: str) -> Lengths:
     rows = [tuple(entry) if len(axes) > 1 and hasattr(entry, "__len__") else (entry,) for entry in given]
     for place, (row, entry) in enumerate(zip(rows, given, strict=True)):
         if len(row) != len(axes) or not all(_is_integer(length) and length >= 0 for length in row):
-            raise LengthError(f"item {place} of '{name}' must be {wanted(axes)}, not {entry!r:.80}")
+            raise LengthError(f"item {place} of '{name}' must be {wanted(axes)}, not {told(entry)}")
     return Lengths(tuple([int(row[axis]) for row in rows] for axis in range(len(axes))), len(rows))
 
 

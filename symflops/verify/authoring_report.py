@@ -14,7 +14,8 @@ from itertools import chain, combinations, combinations_with_replacement, produc
 from math import prod
 
 from symflops.evaluate.parameters import Shape
-from symflops.verify.counting import Figure, starred
+from symflops.training.introspect.tree import starred
+from symflops.verify.counting import Figure
 from symflops.verify.live import LiveReport
 
 Sizes = Mapping[str, int]

@@ -5,7 +5,6 @@ A container includes all work that runs inside its forward call.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -13,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from symflops.support.findings import SymflopsError
+from symflops.training.introspect.kernels import convolution_backward
+from symflops.training.introspect.tree import starred
 from symflops.verify.tensors import needed
 
 OUTPUTS = ("logits", "sample", "last_hidden_state")
-
-INDEX = re.compile(r"(?:(?<=^)|(?<=\.))\d+(?=\.|$)")
 
 
 def counter(modules: bool = True) -> Any:
@@ -27,16 +26,6 @@ def counter(modules: bool = True) -> Any:
     FLOPs by module: it sets no hooks, which fail on views inside a reentrant checkpoint.
     """
     torch, counting = needed("torch"), needed("torch.utils.flop_counter")
-
-    def convolution_backward(*given: Any, out_val: Any = None, **_: Any) -> Any:
-        *shared, groups, mask = given
-
-        def count(*wanted: bool) -> Any:  # perhaps a symbolic integer
-            return counting.conv_backward_flop(*shared, groups, list(wanted), out_val=out_val)
-
-        return count(mask[0], False, False) + count(False, mask[1], False) // groups
-
-    convolution_backward._get_raw = True  # type: ignore[attr-defined]  # makes the counter pass tensors, not shapes
     mapping = {torch.ops.aten.convolution_backward: convolution_backward}
     mode = counting.FlopCounterMode(depth=None, display=False, custom_mapping=mapping)
     if not modules:
@@ -166,11 +155,6 @@ class Figure:
     def equal(self) -> bool:
         """Whether the expected and the derived number are equal."""
         return self.expected == self.derived
-
-
-def starred(path: str) -> str:
-    """Replace every index in a module path with ``*``."""
-    return INDEX.sub("*", path)
 
 
 def rolled_up(work: Mapping[tuple[str, ...], int]) -> Counter[str]:

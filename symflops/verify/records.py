@@ -26,8 +26,9 @@ from symflops.ir.regime import Regime
 from symflops.read.regimes import regime_of_mapping
 from symflops.support.findings import SymflopsError
 from symflops.support.reading import fits, read_json
+from symflops.training.introspect.tree import starred
 from symflops.verify.classes import in_evaluation, with_value
-from symflops.verify.counting import rolled_up, starred
+from symflops.verify.counting import rolled_up
 
 FIELDS: Mapping[str, tuple[type, ...]] = {
     "id": (str,), "class": (str,), "config_json": (dict,), "params_total": (int,), "params_by_tensor": (dict,),

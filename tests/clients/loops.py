@@ -91,7 +91,7 @@ class Seen:
 
 
 def counting(trainer: type) -> type:
-    """A class of trainers whose every training step runs under the counter."""
+    """A class of trainers whose every step, of training and of evaluation, runs under the counter."""
 
     class Counting(trainer):  # type: ignore[misc, valid-type]
         seen: Seen
@@ -101,5 +101,9 @@ def counting(trainer: type) -> type:
                 self.seen.shapes.append(tuple(inputs["input_ids"].shape))
             with self.seen.step():
                 return super().training_step(model, inputs, *arguments, **named)
+
+        def prediction_step(self, *arguments: Any, **named: Any) -> Any:
+            with self.seen.step():
+                return super().prediction_step(*arguments, **named)
 
     return Counting

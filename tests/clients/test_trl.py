@@ -9,10 +9,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
-from symflops.evaluate.lengths import same
 from symflops.training.frameworks import trl
 from symflops.training.frameworks.huggingface import attach
-from symflops.training.meter.mfu import MFUMeter
 from tests.clients.loops import SIZES, Seen, counting, derived, model_of
 
 WORDS = [f"w{place}" for place in range(58)]
@@ -69,8 +67,8 @@ def test_sft_without_padding(way, tmp_path):
     assert meter.executed == bare.flops == one.total(one.moments(text=lengths))
 
 
-def test_dpo_has_two_phases(tmp_path):
-    """The policy trains on chosen and rejected texts; the reference model runs forward on the same, in a phase of its own."""
+def test_dpo_counts_its_reference(tmp_path):
+    """The policy trains on chosen and rejected texts; the reference model runs forward on the same."""
     derived("full"), derived("full", regime="forward")
     texts = {"prompt": ["w1 w2 w3"] * 6, "chosen": [" w4 w5 w6"] * 6, "rejected": [" w7"] * 6}
     models = {"model": model_of("full"), "ref_model": model_of("full")}
@@ -78,20 +76,16 @@ def test_dpo_has_two_phases(tmp_path):
     trainer = counting(DPOTrainer)(args=arguments, train_dataset=Dataset.from_dict(texts), processing_class=tokenizer(), **models)
     trainer.seen = Seen()
     meter = attach(trainer, devices=1, convention="torch", peak_tflops=0.5, log=lambda line: None)
-    reference = MFUMeter.of_model(trainer.ref_model, devices=1, convention="torch", peak_tflops=0.5, regimes="forward", log=lambda line: None)
     trainer.train()
-    for batch, length in trainer.seen.shapes:
-        reference.add(text=same(batch, length))
-    reference.step(seconds=1.0)
     head = 2 * SIZES["hidden_size"] * SIZES["vocab_size"]
     count = sum(batch for batch, _ in trainer.seen.shapes)
     predicted = sum(batch * (length - 1) for batch, length in trainer.seen.shapes)
     missing = 3 * head * count + head * predicted + head * count  # of the policy's fused head as above, and of the reference's
-    assert meter.executed + reference.executed == trainer.seen.flops + missing
+    assert meter.executed == trainer.seen.flops + missing
 
 
 def test_grpo_counts_what_it_generated(tmp_path):
-    """Batches are counted at the loss; generation, and the forward passes with it, are neither counted nor timed."""
+    """Generation, and the forward passes with it, are executed work that is not timed."""
     derived("full")
     made = []
 
@@ -112,5 +106,5 @@ def test_grpo_counts_what_it_generated(tmp_path):
     head = 2 * SIZES["hidden_size"] * SIZES["vocab_size"]
     count, length = 4 * len(made), made[0]
     missing = 3 * head * count + head * count * (length - 1)  # of the fused head, as above
-    assert made == [length] * 2 and meter.executed == trainer.seen.flops - trainer.generated.flops + missing
+    assert made == [length] * 2 and meter.flops == trainer.seen.flops - trainer.generated.flops + missing
     assert all("mfu" in row for row in trainer.state.log_history if "loss" in row)

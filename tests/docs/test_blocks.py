@@ -89,13 +89,13 @@ def test_readme_runs(block, capsys):
         tests = doctest.DocTestParser().get_doctest(block.text, {}, "README.md", "README.md", block.line)
         assert tests.examples and not doctest.DocTestRunner().run(tests).failed, capsys.readouterr().out
         return
-    batches = [{"input_ids": [[1] * 8, [1] * 8], "attention_mask": [[1] * 8, [1] * 5 + [0] * 3]}]
     logged: list[dict[str, float]] = []
-    names = {"model": tiny(), "world_size": 1, "loader": batches, "train": lambda batch: None, "log": logged.append}
+    model = tiny()
+    names = {"model": model, "loader": [{"input_ids": model.dummy_inputs["input_ids"]}], "train": lambda batch: model(**batch).logits.sum().backward(), "log": logged.append}
     exec(compile("\n" * block.line + block.text, "README.md", "exec"), names)
     printed = capsys.readouterr().out
     if "meter" in names:
-        assert "parameters" in printed and "tflops_per_device" in logged[0]
+        assert "parameters" in printed and "proven on the first step" in printed and "tflops_per_device" in logged[0]
     else:
         assert re.fullmatch(r"\d+ \d+ \d+\n", printed)
 

@@ -65,7 +65,11 @@ def necessary(parameter: str) -> bool:
 
 
 def kept(before: list[str], after: list[str]) -> list[str]:
-    """The parameters that a function had and has no longer, or has in another order where they are given by position."""
+    """The parameters that a function had and has no longer, or has in another order where they are given by position.
+
+    A parameter by name may get a default.
+    """
+    after = [*after, *(one.partition(" = ")[0] for one in after if one.startswith("keyword_only"))]
     positional = [one for one in before if one.startswith("positional")]
     now = [one for one in after if one.startswith("positional")][: len(positional)]
     return [one for one in before if one not in after or (one in positional and one not in now)]

@@ -76,6 +76,8 @@ def test_what_is_added_is_no_break():
     now["names"]["symflops.load"].append("keyword_only new = None")
     now["calls"]["estimate json"]["json"]["new"] = "int"
     assert list(contract.broken(RECORDED, now)) == []
+    before, after = ({"names": {"one": [f"keyword_only name{default}"]}} for default in ("", " = None"))
+    assert list(contract.broken(before, after)) == [] and list(contract.broken(after, before))
 
 
 def test_a_new_argument_that_must_be_given_is_a_break():

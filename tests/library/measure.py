@@ -23,10 +23,10 @@ import torch
 from symflops.api import Model
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.ir.regime import Adapter, Recompute, Regime
+from symflops.training.introspect.tree import starred
 from symflops.verify.bench import NAMES, Bench, adapted, choice_of
 from symflops.verify.cases import LiveCase, cases_of
 from symflops.verify.classes import in_evaluation, package_of
-from symflops.verify.counting import starred
 from symflops.verify.live import build, outputs_of, parameters_of, reference_of, run
 from symflops.verify.tensors import arguments_of, moved, needed
 from tests.shipped import load

@@ -21,9 +21,9 @@ from typing import Any
 from symflops.ir.regime import Recompute
 from symflops.read.spec_files import find_spec
 from symflops.support.findings import SymflopsError
+from symflops.training.introspect.tree import starred
 from symflops.verify.bench import Choice
 from symflops.verify.cases import LiveCase, cases_of
-from symflops.verify.counting import starred
 from tests.mutation.catching import PARTIAL, RANK, Subject, alone, useful
 from tests.mutation.test_specs import listed
 from tests.mutation.trees import written

@@ -16,7 +16,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 import symflops
 from tests.training.step import counted
-from tests.training.test_regimes import BATCH, IDS, INPUTS, SIZES
+from tests.training.test_regimes import IDS, INPUTS, SIZES
 
 
 def made(kind):
@@ -43,11 +43,10 @@ def main(rank, store, kind):
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=int(rank), world_size=2)
     module = wrapped(kind, made(kind))
     lines = []
-    meter = symflops.MFUMeter.of_model(module, devices=2, convention="torch", peak_tflops=1.0, log=lines.append)
+    meter = symflops.MFUMeter.of_model(module, devices=2, convention="torch", peak_tflops=1.0, log=lines.append).watch()
     logged, windows, begun = {}, 0, time.monotonic()
     while "mfu" not in logged and time.monotonic() - begun < 120:
         module(input_ids=IDS, labels=IDS).loss.backward()
-        meter.add(**BATCH)
         windows += 1
         logged = meter.step(1.0)
         time.sleep(0.2)

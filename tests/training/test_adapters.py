@@ -15,7 +15,6 @@ from symflops.library import lookup
 from symflops.support.errors import SymflopsError
 from symflops.training.frameworks import lightning, megatron, parallel, torchtitan, trl, verl, verl_omni
 from symflops.training.frameworks.megatron import by_sums, images_by_sums
-from symflops.training.meter.mfu import MFUMeter
 
 CONFIG = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
 IMAGE = {"_class_name": "QwenImageTransformer2DModel", "num_layers": 2}
@@ -305,17 +304,8 @@ def test_lengths_under_parallelism():
     assert parallel.counts() and parallel.counts(vp_stage=0) and not parallel.counts(vp_stage=1) and not parallel.counts(cp_rank=1)
 
 
-def test_trl_counts_generated_texts_at_the_loss():
-    """Its own trainers are in tests/clients; here is a batch, one that is none, and a trainer that generates nothing."""
-    meter = MFUMeter.of_config(CONFIG, devices=1, peak_tflops=1)
-    asked = []
-    loss = trl.counted(meter, lambda *arguments: asked.append(arguments) or 7)
-    batch = {"prompt_mask": torch.tensor([[0, 1, 1], [1, 1, 1]]), "completion_mask": torch.tensor([[1, 1], [1, 0]])}
-    assert loss(SimpleNamespace(training=True), batch) == loss(SimpleNamespace(training=False), batch) == 7 and len(asked) == 2
-    meter.step(seconds=1.0)
-    assert meter.flops == total(CONFIG, text=[4, 4]) and meter.executed == total(CONFIG, text=[5, 5])
-    with pytest.warns(UserWarning, match="could not be read"):
-        assert loss(SimpleNamespace(training=True), {}) == 7
+def test_trl_s_trainers_that_generate():
+    """They are in tests/clients; here is a trainer that generates nothing."""
     with pytest.raises(AttributeError, match="generates no texts"):
         trl.attach(SimpleNamespace())
 

@@ -391,3 +391,48 @@ def test_whole_batches():
     with pytest.warns(UserWarning, match="could not be read: LengthError: nothing in the batch"):
         one.add_batch({"labels": 1})
     assert one.step(seconds=1) == {}
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"peak_tflops": 989e12}, "taken for FLOP/s: give 989"), ({"devices": 1.5}, "1.5 devices"), ({"peak_tflops": "many"}, "'many', not a positive number"), ({"dtype": "bfloat"}, "no number type 'bfloat'"),
+])  # fmt: skip
+def test_options_that_do_not_fit_are_told_and_stop_no_job(options, words):
+    with pytest.warns(UserWarning, match=words):
+        one = meter(**options)
+    one.add(text=[100])
+    found = one.step(seconds=1)
+    assert found.get("peak_tflops") == (989.0 if options.get("peak_tflops") == 989e12 else None)
+    assert ("mfu" in found) == ("peak_tflops" in found)
+
+
+def test_options_in_other_forms(monkeypatch):
+    one = meter(peak_tflops="989", dtype=torch.bfloat16, devices=None)
+    assert (one.peak.tflops, one.peak.dtype, one.devices) == (989.0, "bf16", 1)
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert meter(devices=None).devices == 4 and meter(devices=None, scope="rank").devices == 1
+
+
+def test_batches_that_cannot_be_read_are_told_by_types_and_a_few_times():
+    one = meter()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for place in range(100):
+            one.add_batch((torch.full((2, 4), 1234), torch.ones(2)))
+            one.add_batch({"prompts": ["a secret"] * place, "input": torch.full((2, place), 1234)})
+            one.add(text=["a secret"])
+            one.add(text=f"a secret {place}")
+    texts = [str(warning.message) for warning in told]
+    assert len(texts) == 3 and not any("secret" in text or "1234" in text for text in texts)
+    assert "it has a tuple of Tensor" in texts[0] and "prompts (a list), input (Tensor of shape [2, 0])" in texts[1]
+    assert one.step(seconds=1) == {}
+
+
+def test_a_job_that_ended_before_its_program_was_derived(capsys):
+    from symflops.training.meter.phases import Waiting
+
+    for batches in (0, 2):
+        waiting = Waiting()
+        for _ in range(batches):
+            waiting.add(text=[3])
+        del waiting
+    assert capsys.readouterr().err == "symflops: no MFU: the job ended before its program was derived (2 batches)\n"

@@ -107,18 +107,11 @@ def of_accelerate(batch):
     return one.flops
 
 
-def of_the_trainer_s_meter(batch):
-    one = meter()
-    huggingface.count_inputs(one, batch)
-    one.settle()
-    return one.flops
-
-
 READERS = {
     "meter.add_batch": of_a_meter, "streams_of": lambda batch: price(streams_of(estimator(), batch)["text"]), "parallel.packed": lambda batch: price(parallel.packed(batch)),
     "parallel.packed with the number of tokens": lambda batch: price(parallel.packed({name: value for name, value in batch.items() if name not in ("input_ids", "tokens")}, 300)),
     "lightning": lambda batch: lightning.flops_of_batch(estimator(), batch), "Lightning's module": of_lightning_s_mixin, "Lightning's callback": of_lightning_s_callback,
-    "accelerate": of_accelerate, "HF's Trainer": lambda batch: huggingface.count_inputs(meter(), batch), "HF's meter": of_the_trainer_s_meter,
+    "accelerate": of_accelerate, "HF's Trainer": lambda batch: huggingface.flops_of(meter(), batch),
 }  # fmt: skip
 
 

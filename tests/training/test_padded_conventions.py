@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from symflops.api import CONVENTIONS
-from symflops.evaluate.lengths import entry_of
 from symflops.evaluate.units import in_flops
 from symflops.library import lookup
 from symflops.read.spec_files import pages
-from symflops.training.frameworks import huggingface, lightning, trl
+from symflops.training.frameworks import huggingface, lightning
 from symflops.training.meter.mfu import MFUMeter
 
 CONFIG = {"architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 128}
@@ -34,11 +33,7 @@ def of_a_lightning_module(one, meter):
 
 
 def of_the_trainer(one, meter):
-    return huggingface.count_inputs(meter, BATCH)
-
-
-def of_trl(one, meter):
-    return in_flops(one, one.total(one.moments(text=entry_of(trl.lengths_of({"prompt_mask": MASK[:, :3], "completion_mask": MASK[:, 3:]})))))
+    return huggingface.flops_of(meter, BATCH)
 
 
 def of_a_callback(one, meter):
@@ -48,22 +43,12 @@ def of_a_callback(one, meter):
     return counted(meter)
 
 
-def of_generated_texts(one, meter):
-    trl.counted(meter, lambda *_: 0)(torch.nn.Linear(1, 1), {"prompt_mask": MASK[:, :3], "completion_mask": MASK[:, 3:]})
-    return counted(meter)
-
-
-def of_the_trainers_meter(one, meter):
-    huggingface.count_inputs(meter, BATCH)
-    return counted(meter)
-
-
 def counted(meter):
     meter.settle()
     return meter.state_dict()["flops"]
 
 
-READERS = [of_lightning, of_a_lightning_module, of_a_callback, of_the_trainer, of_the_trainers_meter, of_trl, of_generated_texts]
+READERS = [of_lightning, of_a_lightning_module, of_a_callback, of_the_trainer]
 
 
 @pytest.mark.parametrize("convention", sorted({*CONVENTIONS, *pages("conventions")}))

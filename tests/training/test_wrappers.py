@@ -94,9 +94,10 @@ def test_two_processes(kind, tmp_path):
             process.kill()
     for one in found:
         assert one["executed"] == 2 * one["windows"] * one["step"] and one["mfu"]
-    assert "all accounted for" in found[0]["lines"][-1] and not found[1]["lines"]
+    assert "all accounted for" in found[0]["lines"][-2] and not found[1]["lines"]
+    assert "proven on the first step" in found[0]["lines"][-1]
     assert found[0]["windows"] == found[1]["windows"]
-    assert len(found[0]["lines"]) == (2 if "lora" in kind else 1)
+    assert len(found[0]["lines"]) == (3 if "lora" in kind else 2)
 
 
 class Slow(Derivation):

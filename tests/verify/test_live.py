@@ -14,10 +14,11 @@ from symflops.evaluate.parameters import copies
 from symflops.formula.table import Formulas
 from symflops.read.spec_files import find_spec
 from symflops.support.findings import Source, SpecError, SymflopsError
+from symflops.training.introspect.tree import starred
 from symflops.verify.authoring_report import render
 from symflops.verify.cases import LiveCase, cases_of, read_cases
 from symflops.verify.classes import class_of
-from symflops.verify.counting import counter, different, rolled_up, starred, summed_tensors
+from symflops.verify.counting import counter, different, rolled_up, summed_tensors
 from symflops.verify.live import LiveReport, verify_live
 from symflops.verify.tensors import described, moved
 

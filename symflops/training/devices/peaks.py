@@ -25,6 +25,18 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 VARIABLE = "SYMFLOPS_PEAK_TFLOPS"
 DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "int8", "fp4", "mxfp8", "mxfp4", "fp16_fp16", "fp8_fp16")
+OF_TORCH = {
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+    "float32": "fp32",
+    "float": "fp32",
+    "float8_e4m3fn": "fp8",
+    "float8_e5m2": "fp8",
+}
+"""PyTorch's names of number types -> ours."""
+MOST = 1e9
+"""No device has as many TFLOP/s."""
 CONFIDENCE = {
     "A": "the vendor's page",
     "B": "a source that cites the vendor",
@@ -124,7 +136,7 @@ def _rows(name: str) -> Iterator[dict[str, str]]:
 
 
 def peak(
-    reported: str, dtype: str = "bf16", *, peak_tflops: float | None = None, variables: Sequence[str] = (),
+    reported: str, dtype: Any = "bf16", *, peak_tflops: float | str | None = None, variables: Sequence[str] = (),
     fallback: str | None = None, properties: Any = None, environment: Mapping[str, str] | None = None,
 ) -> Peak:  # fmt: skip
     """The peak rate of the device that reports itself as ``reported``, for matmuls of ``dtype``.
@@ -137,19 +149,36 @@ def peak(
     Raises:
         ValueError: an unknown number type or fallback, or ``peak_tflops`` is not a positive number.
     """
+    dtype = OF_TORCH.get(str(dtype).removeprefix("torch."), str(dtype))
     if dtype not in DTYPES:
         raise ValueError(f"no number type '{dtype}'; there are {', '.join(DTYPES)}")
     if fallback not in (None, "capability"):
         raise ValueError(f"no fallback '{fallback}'; there is 'capability'")
     if peak_tflops is not None:
-        if not _positive(peak_tflops):
-            raise ValueError(f"the peak is {peak_tflops!r}, not a positive number of TFLOP/s")
-        return Peak(float(peak_tflops), reported, dtype, "given")
+        return Peak(_given(peak_tflops), reported, dtype, "given")
     found = _of_environment(os.environ if environment is None else environment, (VARIABLE, *variables), reported, dtype)
     found = found or of_table(reported, dtype)
     if found.tflops is None and fallback and properties is not None:
         return _estimated(reported, dtype, properties) or found
     return found
+
+
+def _given(rate: Any) -> float:
+    """Convert a given rate to TFLOP/s; one too high for a device is taken for FLOP/s, with a warning.
+
+    Raises:
+        ValueError: it is no positive number.
+    """
+    try:
+        found = float(rate)
+    except (TypeError, ValueError):
+        found = math.nan
+    if not _positive(found):
+        raise ValueError(f"the peak is {rate!r}, not a positive number of TFLOP/s")
+    if found < MOST:
+        return found
+    warnings.warn(f"a peak of {found:g} TFLOP/s is taken for FLOP/s: give {found / 1e12:g}", stacklevel=4)
+    return found / 1e12
 
 
 def _of_environment(environment: Mapping[str, str], names: Sequence[str], reported: str, dtype: str) -> Peak | None:

@@ -1,10 +1,9 @@
-"""HF Trainer: counts each micro-batch when the Trainer asks for its FLOPs, and logs the rates.
+"""HF Trainer: watches the model while it trains, and logs the rates.
 
-    meter = attach(trainer, devices=world_size)          # before trainer.train()
+    meter = attach(trainer)          # before trainer.train()
 
-The Trainer calls ``floating_point_ops(inputs)`` for each micro-batch; the adapter takes the lengths there, without
-synchronising with a device. The value for the Trainer's own ``total_flos`` is exact if the lengths are on the host; for lengths
-on a device it is that of the padded batch.
+The value for the Trainer's own ``total_flos`` is exact if the lengths are on the host; for lengths on a device it is that of
+the padded batch.
 """
 
 from __future__ import annotations
@@ -24,8 +23,11 @@ STATE = "symflops"
 """The key of the meter's counts in the Trainer state that checkpoints contain."""
 
 
-def attach(trainer: Any, *, devices: int | None = None, **options: Unpack[ModelOptions]) -> MFUMeter:
+def attach(trainer: Any, *, devices: int | None = None, prove: bool = True, **options: Unpack[ModelOptions]) -> MFUMeter:
     """Attach a meter to ``trainer``; ``options`` are those of :meth:`MFUMeter.of_model`.
+
+    The calls of the model and of the trainer's ``ref_model`` count; with ``prove`` the first step is proven, see
+    :meth:`MFUMeter.watch`.
 
     The model is read again when training begins, because the Trainer enables checkpointing and wraps the model itself. Until
     then the meter describes the current model.
@@ -45,12 +47,20 @@ def attach(trainer: Any, *, devices: int | None = None, **options: Unpack[ModelO
             logs.update(meter.step(steps=max(trainer.state.global_step - meter.steps, 0)))
         return log(logs, *arguments, **named)
 
-    trainer.floating_point_ops = lambda inputs: count_inputs(meter, inputs)
+    trainer.floating_point_ops = lambda inputs: flops_of(meter, inputs)
     trainer.log = logged
     for name in ("evaluate", "predict"):
         setattr(trainer, name, without_time(meter, getattr(trainer, name)))
     trainer._save_checkpoint = with_counts(meter, trainer, trainer._save_checkpoint)
-    trainer.add_callback(callback(meter, lambda: MFUMeter.of_model(trainer.model, devices=count, **named)))
+
+    def begun() -> None:
+        if meter.phases:
+            found = MFUMeter.of_model(getattr(trainer, "model_wrapped", trainer.model), devices=count, **named)
+            meter.phases, meter.made = found.phases, found.made
+        reference = getattr(trainer, "ref_model", None)
+        meter.watch(*([] if reference is None else [reference]), prove=prove)
+
+    trainer.add_callback(callback(meter, begun))
     return meter
 
 
@@ -78,27 +88,18 @@ def with_counts(meter: MFUMeter, trainer: Any, save: Callable[..., Any]) -> Call
     return saved
 
 
-def count_inputs(meter: MFUMeter, inputs: Mapping[str, Any]) -> int:
-    """Add a micro-batch to the meter and return the FLOPs of the micro-batch.
-
-    Lengths on a device are not read: the FLOPs returned are then those of the padded lengths. They are 0 if the model's
-    estimator is missing or the batch cannot be read.
-    """
+def flops_of(meter: MFUMeter, inputs: Mapping[str, Any]) -> int:
+    """The FLOPs of a micro-batch, of padded lengths if the real ones are on a device; 0 if they are not known."""
     phase = next(iter(meter.phases.values()), None)
-    if phase is None:
-        meter.add()  # reports the unread batch to other processes
+    if phase is None or phase.awaited is not None:
         return 0
     one: Any = phase.estimator
     try:
         streams = streams_of(one, inputs)
-        meter.add(**streams)
-        if phase.awaited is not None:
-            return 0
         if any(on_device(column) for entry in streams.values() for column in entry.axes):
             streams = streams_of(one, {name: value for name, value in inputs.items() if name in {*one.inputs(), *TOKENS}})
         return in_flops(one, int(one.total(one.moments(**{name: entry_of(entry) for name, entry in streams.items()}))))
-    except Exception as error:
-        meter.unreadable(f"{type(error).__name__}: {error}")
+    except Exception:  # the meter says what it cannot read
         return 0
 
 
@@ -118,10 +119,10 @@ def restore(meter: MFUMeter, state: Any) -> None:
     meter.steps = state.global_step
 
 
-def callback(meter: MFUMeter, begun: Callable[[], MFUMeter] | None = None) -> Any:
+def callback(meter: MFUMeter, begun: Callable[[], None] | None = None) -> Any:
     """A ``TrainerCallback`` that describes and starts the meter, and restores its counts, at the start.
 
-    ``begun`` builds a meter for the model at that time; its phases replace those of ``meter``.
+    ``begun`` is called before, to read the model as it is then.
 
     Raises:
         ImportError: transformers is not installed.
@@ -130,8 +131,8 @@ def callback(meter: MFUMeter, begun: Callable[[], MFUMeter] | None = None) -> An
 
     class MFUCallback(TrainerCallback):  # type: ignore[misc]
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            if begun is not None and meter.phases:
-                meter.phases = begun().phases
+            if begun is not None:
+                begun()
             restore(meter, state)
             if getattr(state, "is_world_process_zero", True):
                 meter.log(meter.describe())
@@ -139,5 +140,6 @@ def callback(meter: MFUMeter, begun: Callable[[], MFUMeter] | None = None) -> An
 
         def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             meter.settle()
+            meter.unwatch()
 
     return MFUCallback()

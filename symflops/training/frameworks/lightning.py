@@ -5,7 +5,7 @@ reads the attribute after every batch on rank 0, without passing the batch, so `
 
     Trainer(callbacks=[callback(lambda module: MFUMeter.of_model(module.model, devices=world_size, keys="lightning"))])
 
-The callback needs no change to the module: it counts batches, logs rates, and saves the counts in checkpoints.
+The callback needs no change to the module: it watches the meter's model, logs rates, and saves the counts in checkpoints.
 """
 
 from __future__ import annotations
@@ -62,11 +62,13 @@ class MeterHooks:
         self.meter = self.meter or self.make(pl_module)
         if self.restored is not None:
             self.meter.load_state_dict(self.restored)
+        self.meter.watch()
         self.meter.steps, self.restored = trainer.global_step, None
         self.meter.start()
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        self.meter.add_batch(batch)
+        if self.meter.made is None:  # a meter of a config has no model to watch
+            self.meter.add_batch(batch)
 
     def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
         steps = trainer.global_step - self.meter.steps
@@ -85,6 +87,7 @@ class MeterHooks:
 
     def on_train_end(self, *_: Any) -> None:
         self.meter.settle()
+        self.meter.unwatch()
 
     def state_dict(self) -> dict[str, int]:
         """The meter's cumulative FLOPs and steps, for a checkpoint; Lightning calls this on every process."""
@@ -101,7 +104,7 @@ class MeterHooks:
 def callback(make: Callable[[Any], MFUMeter]) -> Any:
     """A Lightning ``Callback`` that logs MFU; ``make`` builds its meter when training begins.
 
-    ``make`` gets the LightningModule. A batch is a mapping from the model's argument names to tensors. Every
+    ``make`` gets the LightningModule. For a meter of a config, a batch maps the model's argument names to tensors. Every
     ``log_every_n_steps`` steps the Trainer's loggers get the rates, with the prefix of ``ThroughputMonitor``. Validation time
     is excluded, and checkpoints hold the meter's counts.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from symflops.evaluate.classes import class_name
@@ -47,17 +49,20 @@ class LiveModule:
         self.stored = Stored(document) if document else None
         self.sizes = sizes_of(self.stored, self.config) if self.stored else {}
 
-    def regime(self) -> str:
-        """The name of the stored regime that matches the module, else a regime page as JSON text."""
+    def regime(self, **more: list[str]) -> str:
+        """The name of the stored regime that matches the module, else a regime page as JSON text.
+
+        ``more`` are further fields of the page: ``input_grad``, ``force_grad`` and ``loss``.
+        """
         stored = self.stored
         rows = stored.regimes if stored else {}
         fits = stored if self.variant is not None else None
         known = {name: self.named(trained_of(fits, name, self.sizes)) for name in rows if fits}
         name = stored_regime(self.reading, rows, known)
-        if name is not None:
+        if name is not None and not more:
             return name
         loops = {row[0] for row in stored.document["all_tensors"] if "*" in row[0]} if stored else set()
-        return self.reading.page(loops, {name for name, (_, trains) in known.get("full", {}).items() if not trains})
+        return self.reading.page(loops, {name for name, (_, trains) in known.get("full", {}).items() if not trains}, more)
 
     def is_stored(self, regime: str, convention: str) -> bool:
         """Whether a stored program exists for this structure, regime and convention."""
@@ -73,6 +78,15 @@ class LiveModule:
             return interpreted(self.catalog, self.name, self.config, regime, convention, tell)
         except SpecError as error:
             raise LiveModelError(in_a_line(error)) from error
+
+    @cached_property
+    def names(self) -> tuple[set[str], set[str]]:
+        """The names of the spec's inputs and outputs; reads the spec's file."""
+        from symflops.read.read import read as read_spec
+
+        file = self.catalog.file(self.name)
+        spec = read_spec(file.source(), file.block, file.base)
+        return {str(one.name) for one in spec.inputs}, set(map(str, spec.outputs))
 
     def named(self, parameters: Parameters) -> dict[str, tuple[Shape, bool]]:
         """Rename ``parameters`` to the first name that the module has for each (tied weights have several)."""
@@ -203,6 +217,7 @@ class Awaited:
     def __init__(self, live: LiveModule, regime: str, convention: str, whole: bool, check: str) -> None:
         self.live, self.whole, self.check = live, whole, check
         self.estimator = Reader(live)
+        self.found: InterpretedEstimator | None = None
         self.derivation = Derivation(live.catalog, live.name, live.config, regime, convention)
 
     def poll(self) -> InterpretedEstimator | None:
@@ -211,22 +226,48 @@ class Awaited:
         Raises:
             SymflopsError: the derivation fails, or the module differs from the derived parameters.
         """
-        document = self.derivation.poll()
+        document = None if self.found else self.derivation.poll()
         if document is None:
-            return None
+            return self.found
         stored = Stored(document)
         regime, convention = next(iter(stored.regimes)), stored.conventions[0]
         found = InterpretedEstimator(document, self.live.config, regime=regime, convention=convention)
         found.measured = self.live.catalog.measured(self.live.name)
-        return self.live.accounted(found, self.whole, self.check)
+        self.found = self.live.accounted(found, self.whole, self.check)
+        return self.found
+
+
+class Programs:
+    """Estimators of live modules by regime and convention, each read or derived once; ``check`` as for :func:`of_model`."""
+
+    def __init__(self, check: str = "raise") -> None:
+        self.check = check
+        self.found: dict[tuple[str, ...], InterpretedEstimator | Awaited] = {}
+
+    def of(self, live: LiveModule, regime: str, convention: str, whole: bool = True) -> InterpretedEstimator | Awaited:
+        """The estimator of ``live``, or :class:`Awaited` without a stored program; never blocks.
+
+        Raises:
+            SymflopsError: as :func:`of_model`.
+        """
+        key = (live.name, json.dumps(live.config, sort_keys=True, default=str), regime, convention)
+        known = self.found.get(key)
+        if known is None and live.is_stored(regime, convention):
+            known = live.accounted(live.estimator(regime, convention), whole, self.check)
+        elif known is None:
+            known = Awaited(live, regime, convention, whole, self.check)
+            if known.derivation.found is not None:
+                known.poll()
+        self.found[key] = known
+        return (known.found or known) if isinstance(known, Awaited) else known
 
 
 def estimators_of(
-    module: Any, regimes: Mapping[str, str], convention: str, spec: str | None, check: str
+    module: Any, regimes: Mapping[str, str], convention: str, spec: str | None, programs: Programs
 ) -> dict[str, InterpretedEstimator | Awaited | AwaitedTrace]:
     """Map each phase to its estimator, or without a stored program to one that is awaited; never blocks.
 
-    ``regimes`` maps phases to regimes; the other arguments are those of :func:`of_model`.
+    ``regimes`` maps phases to regimes; ``programs`` keeps the estimators; the other arguments are those of :func:`of_model`.
 
     Raises:
         SymflopsError: as :func:`of_model`.
@@ -236,17 +277,9 @@ def estimators_of(
         return {
             phase: AwaitedTrace(TracedModule(unwrapped(module), config, regime, convention)) for phase, regime in traced.items()
         }
-    live = checked_module(module, spec, check)
-    found: dict[str, InterpretedEstimator | Awaited | AwaitedTrace] = {}
-    for phase, word in regimes.items():
-        regime = live.regime() if word == LIVE else word
-        whole = word == LIVE
-        if live.is_stored(regime, convention):
-            found[phase] = live.accounted(live.estimator(regime, convention), whole, check)
-        else:
-            awaited = Awaited(live, regime, convention, whole, check)
-            found[phase] = (awaited.poll() if awaited.derivation.found is not None else None) or awaited
-    return found
+    live = checked_module(module, spec, programs.check)
+    words = {phase: live.regime() if word == LIVE else word for phase, word in regimes.items()}
+    return {phase: programs.of(live, word, convention, regimes[phase] == LIVE) for phase, word in words.items()}
 
 
 def sizes_without_shapes(program: Stored) -> Iterator[str]:

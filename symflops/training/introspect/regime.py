@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 from symflops.evaluate.parameters import Shape
@@ -114,10 +115,13 @@ class Reading:
             found.append(f"{self.tree.packed} weights are quantised, their work counts as that of plain ones")
         return "; ".join(found)
 
-    def page(self, loops: Collection[str], fixed: Collection[str]) -> str:
+    def page(
+        self, loops: Collection[str], fixed: Collection[str], more: Mapping[str, Sequence[str]] = MappingProxyType({})
+    ) -> str:
         """Write the regime as a regime page in JSON text.
 
-        ``loops`` are parameter names with ``*`` for indices of repeats; ``fixed`` are parameters that never train.
+        ``loops`` are parameter names with ``*`` for indices of repeats; ``fixed`` are parameters that never
+        train; ``more`` are fields of the page that the module itself does not tell.
         """
         inner = {*loops, *(".base_layer.".join(name.rpartition(".")[::2]) for name in loops)}  # as PEFT names parameters
         found: dict[str, Any] = {"name": "live", **self._training(inner, fixed)}
@@ -135,6 +139,8 @@ class Reading:
             found["force_grad"] = list(self.forced)
         if self.spared:
             found["no_force_grad"] = list(self.spared)
+        for name, words in more.items():
+            found[name] = [*found.get(name, ()), *words]
         return json.dumps(found, separators=(",", ":"))
 
     def _training(self, loops: Collection[str], fixed: Collection[str]) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ TRANSPARENT = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"
 PACKED = ("Params4bit", "Int8Params")
 """Parameter classes (bitsandbytes) whose stored shape differs from the module's weight shape."""
 ADAPTER_PARTS = ("lora_A", "lora_B", "lora_magnitude_vector")
+INDEX = re.compile(r"(?:(?<=^)|(?<=\.))\d+(?=\.|$)")
 NAMES = frozenset({"requires_grad", "requires_grad_"})
 
 
@@ -37,6 +39,7 @@ class Tree:
     Attributes:
         modules: Path -> module.
         parameters: First name -> parameter.
+        trains: First name -> whether it required a gradient when the tree was made.
         aliases: Every name of a parameter -> its first name (tied weights have several).
         shapes: First name -> shape.
         checkpoints: Path of a wrapped module -> torch's checkpoint wrapper around it.
@@ -46,16 +49,12 @@ class Tree:
 
     modules: dict[str, Any] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)
+    trains: dict[str, bool] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     checkpoints: dict[str, Any] = field(default_factory=dict)
     idle: int = 0
     packed: int = 0
-
-    @property
-    def trains(self) -> dict[str, bool]:
-        """``requires_grad`` of each parameter, by first name."""
-        return {name: bool(tensor.requires_grad) for name, tensor in self.parameters.items()}
 
 
 def unwrapped(module: Any) -> Any:
@@ -64,18 +63,25 @@ def unwrapped(module: Any) -> Any:
     Raises:
         LiveModelError: a wrapper has parameters of its own, such as the virtual tokens of prompt tuning.
     """
+    return wrappers_of(module)[-1]
+
+
+def wrappers_of(module: Any) -> list[Any]:
+    """A module, the wrappers inside it and the model inside those, outermost first; raises as :func:`unwrapped`."""
+    found = [module]
     while True:
         children = getattr(module, "_modules", None)
         if children is None:
             raise LiveModelError(f"{type(module).__name__} is no torch module: give the model that the loop trains")
         name = next((name for name in (*TRANSPARENT, *wrapper_children(module)) if children.get(name) is not None), None)
         if name is None:
-            return module
+            return found
         inner = children[name]
         own = {id(tensor) for tensor in module.parameters()} - {id(tensor) for tensor in inner.parameters()}
         if own:
             raise LiveModelError(f"{type(module).__name__} adds {len(own)} parameters to the model: no spec describes them")
         module = inner
+        found.append(inner)
 
 
 def wrapper_children(module: Any) -> tuple[str, ...]:
@@ -108,6 +114,7 @@ def tree_of(root: Any) -> Tree:
             tree.aliases[name] = first.setdefault(id(tensor), name)
             if tree.aliases[name] == name:
                 tree.parameters[name] = tensor
+                tree.trains[name] = bool(tensor.requires_grad)
                 tree.shapes[name] = shape_of(tensor, module)
                 tree.packed += type(tensor).__name__ in PACKED
     return tree
@@ -153,6 +160,11 @@ def _walk(module: Any, path: str, tree: Tree) -> Iterator[tuple[str, Any]]:
     yield path, module
     for name, child in children.items():
         yield from _walk(child, f"{path}.{name}" if path else name, tree)
+
+
+def starred(path: str) -> str:
+    """Replace every index in a module path with ``*``."""
+    return INDEX.sub("*", path)
 
 
 def elements(module: Any) -> int:

@@ -20,7 +20,7 @@ from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.lengths import Lengths, of_any
 from symflops.evaluate.typical import example_of
 from symflops.support.errors import SymflopsError
-from symflops.training.meter.layout import Layout, check_padding, entries_of, tokens
+from symflops.training.meter.layout import REST, Layout, check_padding, entries_of, tokens
 from symflops.training.meter.on_device import HALF, LOW, DeviceSums, Kept
 from symflops.training.meter.types import Sums
 
@@ -55,6 +55,12 @@ class Accumulator:
         """Record a fault: a batch could not be read, so the sums of this step are incomplete."""
         self._host[0][-1] += 1
 
+    def add_known(self, model: int, executed: int, tokens: int) -> None:
+        """Add FLOPs that are known already, those of the model and those executed, and their tokens."""
+        for side, flops in enumerate((model, executed)):
+            self._host[side][-3] += flops
+        self._host[0][-2] += tokens
+
     def add(self, times: int = 1, **streams: Any) -> None:
         """Add one micro-batch.
 
@@ -86,14 +92,13 @@ class Accumulator:
             return None
 
     def _summed(self, batch: Mapping[str, Any], padded: Mapping[str, Any] | None = None) -> list[int]:
-        """The sums of one batch on the host: moments, tokens of each stream, and 0 faults."""
+        """The sums of one batch on the host: moments, tokens of each stream, and zeros."""
         lists = [name for name, given in batch.items() if padded and not isinstance(given, int)]
         sides = {name: {"lengths": batch[name], "padded": (padded or {})[name]} for name in lists}
         found = list(self.moments(**{**batch, **sides}).as_dict().values())
         for name, axes, row in self.layout.tokens:
             found.append(tokens(batch[name], axes) if row is None else found[row])
-        found.append(0)
-        return found
+        return [*found, *REST]
 
     def _batch(self, streams: Mapping[str, Any]) -> dict[str, Lengths]:
         try:
@@ -195,7 +200,7 @@ class Accumulator:
             raise LengthError("a length of the batch does not divide as the model divides it")
         terms = zip(layout.terms(*columns), layout.moment_sets, strict=True)
         sizes = [prod(mine) * counts[items] if axes else 0 for items, _, axes, mine in layout.by_stream(columns)]
-        return [*(int(term) * counts.get(items, 1) for term, items in terms), *sizes, 0]
+        return [*(int(term) * counts.get(items, 1) for term, items in terms), *sizes, *REST]
 
     def vector(self) -> Any:
         """The sums of this step so far as an int64 tensor: (real or padded, row, low or high 32 bits)."""
@@ -235,7 +240,8 @@ class Accumulator:
         whole = [next(numbers) + (next(numbers) << HALF) for _ in range(2 * self.layout.width)]
         real, padded = whole[: self.layout.width], whole[self.layout.width :]
         moments = len(self.layout.moment_sets)
-        return Sums(tuple(real[:moments]), tuple(padded[:moments]), tuple(real[moments:-1]), real[-1] + padded[-1])
+        known = real[-3], padded[-3], real[-2]
+        return Sums(tuple(real[:moments]), tuple(padded[:moments]), tuple(real[moments:-3]), real[-1] + padded[-1], known)
 
     def absorb(self, other: Accumulator) -> None:
         """Add the sums of ``other``, an accumulator of the same estimator, and reset ``other``."""
@@ -245,6 +251,12 @@ class Accumulator:
         if other._device.sums is not None:
             self._device.absorb(other._device.sums)
         other.reset()
+
+
+def world_size() -> int:
+    """The number of processes of the job: of torch.distributed, else as the launcher says, else 1."""
+    distributed = distributed_of()
+    return int(distributed.get_world_size()) if distributed else int(os.environ.get("WORLD_SIZE", "1") or 1)
 
 
 def distributed_of() -> Any:

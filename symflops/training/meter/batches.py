@@ -26,7 +26,7 @@ from operator import index
 from typing import Any
 
 from symflops.evaluate.batch import BatchError
-from symflops.evaluate.boundaries import LengthError, filled, host_array, rows_of, steps
+from symflops.evaluate.boundaries import LengthError, filled, host_array, rows_of, steps, told
 from symflops.evaluate.latents import latent_sides, sample_shape
 from symflops.evaluate.layouts import count_in, dimensions, shape_of
 from symflops.evaluate.lengths import Lengths, joined, marked, of_mask, of_nested, of_position_ids, of_rows, same
@@ -103,7 +103,7 @@ def _boundaries(batch: Mapping[str, Any], key: str) -> Any:
     try:
         return rows[:, : index(least.item() if hasattr(least, "item") else least)]
     except (TypeError, ValueError, RuntimeError):
-        raise LengthError(f"'{key}_argmin' is one whole number, not {least!r:.80}") from None
+        raise LengthError(f"'{key}_argmin' is one whole number, not {told(least)}") from None
 
 
 def _shape(tokens: Any) -> Sequence[int] | None:
@@ -121,7 +121,7 @@ def _shape(tokens: Any) -> Sequence[int] | None:
     except TypeError:
         shape = (-1,)
     if min(shape) < 0:
-        raise LengthError(f"the tokens of a pack are token ids or their number, not {tokens!r:.80}")
+        raise LengthError(f"the tokens of a pack are token ids or their number, not {told(tokens)}")
     return shape
 
 
@@ -179,8 +179,7 @@ def streams_of(estimator: Any, batch: Mapping[str, Any], latents: str | Mapping[
                 found[name] = same(_items(found) if items == "samples" else 0, *(0 for _ in axes))
     missing = [name for name, optional in estimator.streams.items() if not optional and name not in found]
     if missing:
-        has = ", ".join(map(str, batch)) or "nothing"
-        raise LengthError(f"nothing in the batch tells the lengths of '{missing[0]}'; it has {has}")
+        raise LengthError(f"nothing in the batch tells the lengths of '{missing[0]}'; it has {told(batch)}")
     return found
 
 
@@ -241,12 +240,22 @@ def tokens(batch: Mapping[str, Any], given: Any, prefix: str = "") -> Lengths:
         return pack
     nested = getattr(given, "is_nested", False)
     mask = entry(batch, f"{prefix}attention_mask")
-    if not nested and mask is not None and len(shape_of(mask)) == 2:
-        return of_mask(mask)
+    if not nested and mask is not None and len(shape_of(mask)) in (2, 3):
+        return of_mask(flattened(mask))
+    if not nested and mask is not None and len(shape_of(mask)) == 4:
+        raise LengthError(
+            "a mask of four dimensions tells no lengths: pass one of shape (samples, positions), or boundaries of packs"
+        )
     positions = entry(batch, f"{prefix}position_ids")
     if not nested and mask is None and positions is not None and len(shape_of(positions)) <= 2:
         return of_position_ids(positions)
-    return rows_in(given, "token ids", "(samples, positions)")
+    return rows_in(flattened(given), "token ids", "(samples, positions)")
+
+
+def flattened(given: Any) -> Any:
+    """View ids or a mask of shape (samples, choices, positions) as rows of positions, as models of several choices do."""
+    three = hasattr(given, "reshape") and len(given.shape) == 3 and not getattr(given, "is_nested", False)
+    return given.reshape(-1, given.shape[-1]) if three else given
 
 
 def rows_in(given: Any, what: str, expected: str) -> Lengths:

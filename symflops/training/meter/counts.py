@@ -20,6 +20,9 @@ from symflops.training.meter.batches import streams_of
 from symflops.training.meter.phases import Phase
 from symflops.training.meter.types import BatchOptions, Sums
 
+MOST = 3
+"""Number of warnings about batches that could not be read, and as many about calls."""
+
 
 class Counts:
     """The part of a meter that counts FLOPs by phase; a batch that it cannot count causes only a warning."""
@@ -29,7 +32,8 @@ class Counts:
         self.flops = self.executed = self.steps = 0
         self._warned: set[str] = set()
         self._current = next(iter(phases), "")
-        self._unread, self._broken = 0, False
+        self._unread, self._broken, self._spoilt = 0, False, False
+        self.watching: Any = None
 
     def add(self, *, passes: int = 1, timesteps: int = 1, phase: str | None = None, **streams: Any) -> None:
         """Add a micro-batch without synchronising with a device.
@@ -45,12 +49,12 @@ class Counts:
         if found is None:
             self._unread += not self.phases
             if self.phases:
-                self._warn(f"no MFU of phase '{name}': the meter has {', '.join(map(repr, self.phases))}")
+                self.warn(f"no MFU of phase '{name}': the meter has {', '.join(map(repr, self.phases))}")
             return
         found.given.update(stream for stream, lengths in streams.items() if lengths is not None)
         for missing in found.sums.implied:
             if streams.get(missing) is None and not found.sums.layout.alone(missing):
-                self._warn(f"a batch has no '{missing}', which this config implies: its work is not counted")
+                self.warn(f"a batch has no '{missing}', which this config implies: its work is not counted")
         try:
             found.sums.add(times=passes * timesteps, **streams)
         except Exception as error:
@@ -73,13 +77,25 @@ class Counts:
         else:
             self.add(**options, **streams)
 
-    def unreadable(self, reason: str, phase: str | None = None) -> None:
-        """Record that a batch could not be read, so that no process of the group logs an MFU for this window."""
+    def unreadable(self, reason: str, phase: str | None = None, what: str = "batch") -> None:
+        """Record that a batch or call could not be read, so that no process of the group logs an MFU for this window."""
         found = self.phases.get(self._current if phase is None else phase)
         self._unread += not self.phases
+        self._spoilt = self._spoilt or what == "call"
         if found is not None:
             found.sums.spoil()
-        self._warn(f"no MFU for steps with a batch that could not be read: {reason}")
+        if sum(f" {what} that could" in key for key in self._warned) < MOST:
+            self.warn(f"no MFU for steps with a {what} that could not be read: {reason}")
+
+    @property
+    def current(self) -> str:
+        """The name of the current phase."""
+        return self._current
+
+    def tell(self, text: str) -> None:
+        """Log a line on the first process of the job."""
+        if is_zero():
+            self.log(f"symflops: {text}")
 
     def settle(self) -> None:
         """Add FLOPs since the last step to the cumulative count, before a checkpoint; the window stays open.
@@ -87,6 +103,9 @@ class Counts:
         Every process of the group must call this.
         """
         self._arrive()
+        if self.watching is not None:
+            self._unread += not self.phases
+            self.watching.close(self.phases)
         unread, self._unread = self._unread, 0
         if self._broken:
             return
@@ -94,7 +113,7 @@ class Counts:
             state, found = sums_of_all(self.phases, unread, self.group, self.scope == "global")
         except Exception as error:  # a process has died or timed out
             self._broken, self.phases = True, {}
-            self._warn(f"no MFU from step {self.steps} on: the sums of all processes failed: {type(error).__name__}: {error}")
+            self.warn(f"no MFU from step {self.steps} on: the sums of all processes failed: {type(error).__name__}: {error}")
             return
         if self.phases:
             self._report(state)
@@ -115,17 +134,17 @@ class Counts:
     def _report(self, state: State) -> None:
         """Warn if the sums of all processes are unusable, or no batch has a stream that the config implies."""
         if state.problem:
-            self._warn(f"no MFU: {state.problem}")
+            self.warn(f"no MFU: {state.problem}")
         elif state.unread:
-            self._warn("no MFU for steps with batches of processes that have no estimator", key="unread")
+            self.warn("no MFU for steps with batches of processes that have no estimator", key="unread")
         elif state.ready and not state.waiting and not state.agreed:
             one = next(iter(self.phases.values())).estimator
             what = f"'{getattr(one, 'name', '')}', regime {one.regime}, convention {one.convention}"
             others = f"{state.ready - state.alike} of {state.ready} processes"
-            self._warn(f"no MFU: {others} have another estimator than this one, which has {what}", key="another")
+            self.warn(f"no MFU: {others} have another estimator than this one, which has {what}", key="another")
         for phase in self.phases.values():
             for name in phase.lacking():
-                self._warn(f"no batch so far has '{name}', which this config implies: its work is not counted")
+                self.warn(f"no batch so far has '{name}', which this config implies: its work is not counted")
 
     def _arrive(self) -> None:
         """Install the awaited estimators that are ready; if a derivation fails, warn and drop all phases."""
@@ -134,18 +153,19 @@ class Counts:
                 estimator = phase.awaited.poll() if phase.awaited is not None else None
                 if estimator is not None:
                     phase.receive(estimator)
-                    if is_zero():
-                        self.log(f"symflops: {getattr(estimator, 'account', '')}")
+                    self.tell(getattr(estimator, "account", ""))
         except Exception as error:
+            for phase in self.phases.values():
+                getattr(phase.sums, "owed", [0])[0] = 0
             self._unread, self.phases = self._unread + 1, {}
-            self._warn(f"no MFU: {type(error).__name__}: {error}")
+            self.warn(f"no MFU: {type(error).__name__}: {error}")
 
     def _guarded(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call ``function`` and return its result; on an exception warn and return None."""
         try:
             return function(*arguments)
         except Exception as error:
-            self._warn(f"no MFU: {type(error).__name__}: {error}")
+            self.warn(f"no MFU: {type(error).__name__}: {error}")
             return None
 
     def _count(self, phase: Phase, sums: Sums) -> None:
@@ -163,7 +183,7 @@ class Counts:
         self.flops, self.executed = int(state["flops"]), int(state["executed"])
         self.steps = int(state["steps"])
 
-    def _warn(self, text: str, key: str = "") -> None:
+    def warn(self, text: str, key: str = "") -> None:
         """Warn with ``text``, unless a warning with the same ``key`` (by default the text) was given before."""
         if (key or text) not in self._warned:
             self._warned.add(key or text)
@@ -216,7 +236,7 @@ def sums_of_all(phases: Mapping[str, Phase], unread: int, group: Any, together: 
     """
     distributed = distributed_of() if together else None
     if distributed is None or distributed.get_world_size(group) <= 1:
-        if any(phase.awaited is not None for phase in phases.values()):
+        if any(phase.waits for phase in phases.values()):
             return State(0, 1, unread), {}
         one = {name: (phase.sums.read(reduce=False), phase.before.read(reduce=False)) for name, phase in phases.items()}
         return State(1, 0, unread, 1), one
@@ -240,7 +260,7 @@ def packed(phases: Mapping[str, Phase], unread: int) -> tuple[Any, str]:
 
     vector, problem = torch.zeros(SLOTS, dtype=torch.int64), ""
     try:
-        if any(phase.awaited is not None for phase in phases.values()):
+        if any(phase.waits for phase in phases.values()):
             vector[WAITING] = 1
         elif phases:
             parts = [one.vector().flatten() for phase in phases.values() for one in (phase.sums, phase.before)]

@@ -19,14 +19,19 @@ Vector = tuple[list[int], Any]
 """Sums of one batch by row: (ints on the host, tensor of low and high 32 bits or None if no length is on a device)."""
 
 
+REST = (0, 0, 0)
+"""What a batch of lengths adds to the last rows: FLOPs and tokens of watched calls, and faults."""
+
+
 Row = tuple[str, str, tuple[str, ...], Sequence[Any]]
 """A stream of a batch: (index set, name, axes, columns), with a column of lengths per axis."""
 
 
 class Layout:
-    """The rows of the sums of a step: one for each moment, one for each stream, and one for faults.
+    """The rows of the sums of a step: one for each moment, one for each stream, two of watched calls, and one for faults.
 
-    A stream's row is its number of tokens. Faults are invalid lengths and unreadable batches.
+    A stream's row is its number of tokens. Watched calls have a row of FLOPs and one of tokens. Faults are invalid lengths and
+    unreadable batches.
 
     Attributes:
         always: Rows of moments that use padded lengths under any convention.
@@ -44,7 +49,7 @@ class Layout:
         self.always = tuple(place for place, name in enumerate(estimator.moment_sets) if name in always)
         self.streams = tuple(name for streams in self.sets.values() for name, _, _ in streams)
         self.axes = tuple(len(axes) for streams in self.sets.values() for _, axes, _ in streams)
-        self.width = len(self.moment_sets) + len(self.streams) + 1
+        self.width = len(self.moment_sets) + len(self.streams) + len(REST)
         self.bits = 0 if estimator.whole else safe_bits(self.terms, self.axes)
         sums = (None,) * len(self.axes) if estimator.whole else plain_sums(self.terms, self.axes)
         named = ((name, axes) for streams in self.sets.values() for name, axes, _ in streams)

@@ -1,9 +1,9 @@
 """Model FLOPs utilisation (MFU) of a training loop: model FLOPs over peak FLOPs of the devices.
 
-    meter = MFUMeter.of_config(model.config, devices=world_size, dtype="bf16", group=data_parallel_group)
-    for batch in micro_batches:
-        meter.add(text=of_mask(batch["attention_mask"]))
-    log(meter.step())                                   # {"mfu": 0.41, "tflops_per_device": 405.7, ...}
+    meter = MFUMeter.of_model(model).watch()            # or, for a config: meter.add(text=of_mask(batch["attention_mask"]))
+    for batch in loader:
+        train(batch)
+        log(meter.step())                               # {"mfu": 0.41, "tflops_per_device": 405.7, ...}
 
 MFU counts the model's own work on real tokens, forward and backward. HFU counts all executed work, including recomputation and
 padding. Numerator and denominator belong to the same window, from one ``step`` to the next. With ``scope="global"`` the
@@ -24,13 +24,14 @@ from typing import Any, Unpack
 
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.training.devices.peaks import Peak, peak, reported_name
-from symflops.training.introspect.model import LIVE, estimators_of
-from symflops.training.meter.accumulate import is_zero
+from symflops.training.introspect.model import LIVE, Programs, estimators_of
+from symflops.training.meter.accumulate import is_zero, world_size
 from symflops.training.meter.counts import Counts
 from symflops.training.meter.describe import description, line_of
 from symflops.training.meter.keys import metrics
 from symflops.training.meter.phases import Phase, check_options, estimators_of_config, seconds_of
 from symflops.training.meter.types import MeterOptions, Window
+from symflops.training.meter.watch import Watch
 
 ABOVE_ONE = (
     "check the peak (dense, of the dtype that the matmuls run in), that `devices` counts every accelerator that shares the "
@@ -44,7 +45,7 @@ class MFUMeter(Counts):
 
     Args:
         estimators: One estimator, or one per phase of a step; an object whose ``poll`` returns it later is accepted.
-        devices: The accelerators that share the work of ``scope``.
+        devices: The accelerators that share the work of ``scope``; by default one per process.
         scope: ``global`` for the whole data-parallel group, ``rank`` for this process.
         group: The data-parallel process group; None for all processes.
         dtype, peak_tflops, variables, fallback, properties: The peak, as for :func:`symflops.training.devices.peaks.peak`.
@@ -58,32 +59,38 @@ class MFUMeter(Counts):
         reason: The reason for a missing estimator, for the warning.
 
     Raises:
-        ValueError: an unknown preset or scope, fewer than one device, a ``log_every`` that is not a number, or a peak that is
-            not a positive rate.
+        ValueError: an unknown preset or scope, fewer than one device, or a ``log_every`` that is not a number.
     """
 
     def __init__(
-        self, estimators: InterpretedEstimator | Mapping[str, Any] | None, *, devices: int, scope: str = "global",
-        group: Any = None, dtype: str = "bf16", peak_tflops: float | None = None, variables: tuple[str, ...] = (),
+        self, estimators: InterpretedEstimator | Mapping[str, Any] | None, *, devices: int | None = None, scope: str = "global",
+        group: Any = None, dtype: Any = "bf16", peak_tflops: float | str | None = None, variables: tuple[str, ...] = (),
         fallback: str | None = None, device_name: str | None = None, properties: Any = None, keys: str = "plain",
         hidden: tuple[str, ...] = ("ref",), log_every: int = 0, log: Callable[[str], object] = print,
         clock: Callable[[], float] = time.perf_counter, device: Any = None, reason: str = "",
     ) -> None:  # fmt: skip
-        check_options(keys, scope, devices, log_every)
+        count = (world_size() if scope == "global" else 1) if devices is None else devices
+        check_options(keys, scope, count, log_every)
+        if count != int(count):
+            estimators, reason = None, f"{count} devices: FLOPs run on a whole number of devices"
         named = estimators if isinstance(estimators, Mapping) else {} if estimators is None else {"": estimators}
         phases = {name: Phase.of(name, one, name not in hidden, device) for name, one in named.items()}
         super().__init__(phases, scope, group, log)
-        self.devices, self.keys, self.log_every, self.clock = devices, keys, log_every, clock
+        self.devices, self.keys, self.log_every, self.clock = int(count), keys, log_every, clock
         name = reported_name() if device_name is None else device_name
-        self.peak: Peak = peak(
-            name, dtype, peak_tflops=peak_tflops, variables=variables, fallback=fallback, properties=properties
-        )
+        try:
+            self.peak = peak(
+                name, dtype, peak_tflops=peak_tflops, variables=variables, fallback=fallback, properties=properties
+            )
+        except ValueError as error:
+            self.peak = Peak(None, name, str(dtype), why=str(error))
         self._start = self._stopped = clock()
         self._pauses, self._idle = 0, 0.0
+        self.made: Any = None
         if not self.phases:
-            self._warn(f"no MFU: {reason or 'no estimator was given'}")
+            self.warn(f"no MFU: {reason or 'no estimator was given'}")
         elif self.peak.tflops is None:
-            self._warn(f"no MFU: the peak is {self.peak}")
+            self.warn(f"no MFU: the peak is {self.peak}")
 
     @classmethod
     def of_config(
@@ -130,16 +137,50 @@ class MFUMeter(Counts):
         ``module``, ``convention``, ``spec`` and ``check`` are those of :func:`symflops.of_model`, ``options`` those of the
         constructor. ``regimes`` is a training regime, or one per phase; ``live`` detects it from the module.
         """
-        named = {"": regimes} if isinstance(regimes, str) else regimes
+        named, programs = {"": regimes} if isinstance(regimes, str) else regimes, Programs(check)
         try:
-            estimators = estimators_of(module, named, convention, spec, check)
+            estimators = estimators_of(module, named, convention, spec, programs)
         except Exception as error:
             return cls(None, reason=f"{type(error).__name__}: {error}", **options)
         meter = cls(estimators, **options)
-        if is_zero():
-            lines = {getattr(one, "account", "") or "deriving the program in the background" for one in estimators.values()}
-            meter.log("\n".join(f"symflops: {line}" for line in sorted(lines)))
+        meter.made = module, spec, regimes if isinstance(regimes, str) else LIVE, convention, programs
+        lines = {getattr(one, "account", "") or "deriving the program in the background" for one in estimators.values()}
+        meter.tell("\nsymflops: ".join(sorted(lines)))
         return meter
+
+    def watch(self, *modules: Any, prove: bool = True) -> MFUMeter:
+        """Count the model's own calls from now on, without :meth:`add`; return the meter.
+
+        A call counts with the lengths in its arguments, and with the backward passes that autograd runs through it. Calls for
+        evaluation, in a pause or over a cache count in ``executed`` only. If the model changes, it is read anew.
+
+        The first step runs under PyTorch's formulas of FLOPs, and executed work is compared with the estimator's, module by
+        module. If they differ, no MFU is logged.
+
+        Args:
+            modules: Further models whose calls belong to the same step, such as a teacher or a reference; for a meter of a
+                config, first the model itself.
+            prove: Whether to compare the first step.
+        """
+        module, spec, regime, convention, programs = self.made or (None, None, LIVE, "symflops", Programs())
+        watching = self.watching = self.watching or Watch(self)
+        if not watching.models:
+            watching.begin(programs, convention, prove)
+        for one in (module, *modules) if module is not None and self.phases else modules if self.phases else ():
+            main = not watching.models
+            mine = (spec, regime) if one is module else (None, LIVE)
+            self._guarded(watching.add, one, *mine, main)
+        return self
+
+    def unwatch(self) -> None:
+        """Remove the hooks of :meth:`watch`; the calls until now count."""
+        if self.watching is not None:
+            self.watching.remove()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether time is not counted."""
+        return self._pauses > 0
 
     def describe(self, **streams: Any) -> str:
         """Describe the model, the formula and the source of the peak in text; with a batch also its FLOPs."""
@@ -214,6 +255,7 @@ class MFUMeter(Counts):
         for phase in self.phases.values():
             ran.append((phase, self._guarded(self._window, phase, phase.seconds if phase.timed else window, steps)))
             phase.seconds, phase.held, phase.partial = 0.0, None, False
+        self._spoilt = False
         known = [(phase, mine) for phase, mine in ran if phase.surfaced and mine is not None]
         idle = not any(mine.model for _, mine in known)  # if another phase ran, this window's time belongs to it
         for phase, mine in known:
@@ -229,13 +271,15 @@ class MFUMeter(Counts):
         if sums is None or phase.partial:
             return None
         if sums.faults:
-            self._warn(f"no MFU for steps with lengths that are {FAULTY} ({sums.faults} seen)")
+            if not self._spoilt:
+                self.warn(f"no MFU for steps with lengths that are {FAULTY} ({sums.faults} seen)")
             return None
-        ran = any(sums.real)
+        ran = any(sums.real) or any(sums.known)
         if ran and not seconds > 0:
-            self._warn("no MFU for a window whose seconds are not a positive, finite number", key="seconds")
+            self.warn("no MFU for a window whose seconds are not a positive, finite number", key="seconds")
         model, executed = phase.flops(sums) if ran else (0, 0)
-        return Window(model, executed, sums.tokens[0] if sums.tokens else 0, seconds, steps) if seconds > 0 else None
+        tokens = sums.known[2] + (sums.tokens[0] if sums.tokens else 0)
+        return Window(model, executed, tokens, seconds, steps) if seconds > 0 else None
 
     def _print(self) -> None:
         """Print the rates of each phase since the last line, on the first process of the job."""
@@ -258,7 +302,7 @@ class MFUMeter(Counts):
         tokens, peak = ran.tokens / ran.seconds, self.peak.flops_per_second
         found = {"flops": self.flops, "flops_per_second": model, "tflops": model / 1e12, "tokens_per_second": tokens}
         if peak and model > peak:
-            self._warn(f"MFU is {model / peak:.3f}, above 1: {ABOVE_ONE}; peak: {self.peak}", key="above one")
+            self.warn(f"MFU is {model / peak:.3f}, above 1: {ABOVE_ONE}; peak: {self.peak}", key="above one")
         shares = {"peak": self.peak.tflops or 0.0, "mfu": model / peak, "hfu": executed / peak} if peak else {}
         return {**found, "tokens_per_device": tokens / self.devices, **shares}
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
+from weakref import finalize
 
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.units import in_flops
@@ -25,10 +27,13 @@ class Waiting:
         self.earlier: list[tuple[int, dict[str, Any]]] = []
         self.window: list[tuple[int, dict[str, Any]]] = []
         self.faults = 0
+        self.owed = [0]
+        finalize(self, ended, self.owed)
 
     def add(self, times: int = 1, **streams: Any) -> None:
         """Queue a copy of one micro-batch; a copy, because a loop may reuse its buffers for the next lengths."""
         self.window.append((times, deepcopy(streams)))
+        self.owed[0] += 1
 
     def spoil(self) -> None:
         """Record that a batch could not be read, so that this window has no MFU."""
@@ -38,6 +43,12 @@ class Waiting:
         """End a window that has no estimator yet: its batches count later."""
         self.earlier += self.window
         self.window, self.faults = [], 0
+
+
+def ended(owed: Sequence[int]) -> None:
+    """Say that a job ended before the program of its model was derived, if it owes the counts of batches."""
+    if owed[0]:
+        print(f"symflops: no MFU: the job ended before its program was derived ({owed[0]} batches)", file=sys.stderr)
 
 
 @dataclass(slots=True)
@@ -54,6 +65,7 @@ class Phase:
         seconds: Its time in this window.
         timed: Whether ``seconds`` were measured; else the time of the whole window counts.
         awaited: The estimator that is being derived, else None.
+        owed: Whether a watched call awaits its estimator.
         device: Where lengths are summed.
         before: Sums of earlier windows, in which some process had no estimator.
         held: Sums of this window over the group of processes.
@@ -69,6 +81,7 @@ class Phase:
     seconds: float = 0.0
     timed: bool = False
     awaited: Any = None
+    owed: bool = False
     device: Any = None
     before: Any = None
     held: Sums | None = None
@@ -84,15 +97,22 @@ class Phase:
         sums = Accumulator(estimator, device)
         return cls(name, estimator, surfaced, sums, device=device, before=like(sums))
 
+    @property
+    def waits(self) -> bool:
+        """Whether FLOPs of this window are counted later, because an estimator is being derived."""
+        return self.awaited is not None or self.owed
+
     def flops(self, sums: Sums) -> tuple[int, int]:
         """Return (model FLOPs, executed FLOPs); the second include padding and recomputation."""
         total, again = (self.estimator.coefficients[kind] for kind in ("total", "recomputed"))
         found = sums.flops(total, self.estimator.padded), sums.flops(total, True) + sums.flops(again, True)
-        return in_flops(self.estimator, found[0]), in_flops(self.estimator, found[1])
+        model, executed = (in_flops(self.estimator, flops) for flops in found)
+        return model + sums.known[0], executed + sums.known[1]
 
     def receive(self, estimator: InterpretedEstimator) -> None:
         """Install the awaited estimator and sum the queued batches."""
         waiting: Waiting = self.sums
+        waiting.owed[0] = 0
         self.estimator, self.awaited = estimator, None
         self.sums = Accumulator(estimator, self.device)
         self.before = like(self.sums)
@@ -163,7 +183,7 @@ def seconds_of(given: Any) -> float:
     return found if 0 <= found < math.inf else math.nan
 
 
-def check_options(keys: str, scope: str, devices: int, log_every: Any) -> None:
+def check_options(keys: str, scope: str, devices: float, log_every: Any) -> None:
     """Refuse invalid options of a meter.
 
     Raises:

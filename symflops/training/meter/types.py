@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from operator import add
-from typing import Any, Required, TypedDict
+from typing import Any, TypedDict
 
 
 class DefaultOptions(TypedDict, total=False):
@@ -13,8 +13,8 @@ class DefaultOptions(TypedDict, total=False):
 
     scope: str
     group: Any
-    dtype: str
-    peak_tflops: float | None
+    dtype: Any
+    peak_tflops: float | str | None
     variables: tuple[str, ...]
     fallback: str | None
     device_name: str | None
@@ -30,7 +30,7 @@ class DefaultOptions(TypedDict, total=False):
 class MeterOptions(DefaultOptions, total=False):
     """The options of :class:`symflops.MFUMeter`."""
 
-    devices: Required[int]
+    devices: int | None
 
 
 class ConfigOptions(DefaultOptions, total=False):
@@ -73,18 +73,21 @@ class Sums:
         padded: Each moment of the padded lengths.
         tokens: The number of tokens of each stream.
         faults: The number of invalid lengths and unreadable batches.
+        known: FLOPs of watched calls, those of the model and those executed, and their tokens.
     """
 
     real: tuple[int, ...]
     padded: tuple[int, ...]
     tokens: tuple[int, ...]
     faults: int
+    known: tuple[int, int, int] = (0, 0, 0)
 
     def __add__(self, other: Sums) -> Sums:
-        """Add each moment, each number of tokens, and the faults."""
+        """Add each moment, each number of tokens, the faults and the known FLOPs."""
         pairs = ((self.real, other.real), (self.padded, other.padded), (self.tokens, other.tokens))
         real, padded, tokens = (tuple(map(add, one, two)) for one, two in pairs)
-        return Sums(real, padded, tokens, self.faults + other.faults)
+        model, executed, watched = map(add, self.known, other.known)
+        return Sums(real, padded, tokens, self.faults + other.faults, (model, executed, watched))
 
     def flops(self, coefficients: Sequence[int], padded: bool = False) -> int:
         """FLOPs: the sum of ``coefficients`` (FLOPs per moment) times the real, or else ``padded``, moments.

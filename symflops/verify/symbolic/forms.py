@@ -11,7 +11,7 @@ from typing import Any
 
 import sympy
 
-from symflops.verify.counting import starred
+from symflops.training.introspect.tree import starred
 from symflops.verify.symbolic.explore import said
 from symflops.verify.symbolic.expressions import replaced, symbol
 from symflops.verify.symbolic.passes import Counts

@@ -20,9 +20,9 @@ from symflops.formula.formula import Apply, Bracket, Formula, Num, Power, Prod, 
 from symflops.ir.index_sets import SAMPLES
 from symflops.ir.program import Program
 from symflops.support.findings import SymflopsError
+from symflops.training.introspect.tree import starred
 from symflops.verify.cases import LiveCase
 from symflops.verify.classes import class_of, complete
-from symflops.verify.counting import starred
 from symflops.verify.live import outputs_of, reference_of
 from symflops.verify.symbolic.expressions import compiled, divided, symbol, text_of
 from symflops.verify.symbolic.target import Place, Target, assign_given, switches

@@ -1,0 +1,70 @@
+"""Reads the arguments and the output of a watched call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import Any
+
+from symflops.evaluate.lengths import Lengths, same
+from symflops.training.introspect.tree import LiveModelError
+from symflops.training.meter.batches import TOKENS
+
+EMBEDS = "inputs_embeds"
+
+
+def cached_tokens(arguments: Mapping[str, Any]) -> int:
+    """The number of tokens in the cache that a call is given."""
+    lengths = (getattr(value, "get_seq_length", None) for name, value in arguments.items() if name.startswith("past_key"))
+    return max((int(length()) for length in lengths if length is not None), default=0)
+
+
+def over_cache(reader: Any, arguments: Mapping[str, Any], past: int) -> dict[str, Lengths]:
+    """The lengths of a call over a cache: new tokens, and those in the cache.
+
+    Raises:
+        LiveModelError: the model has more than one stream.
+    """
+    given = next((arguments[name] for name in (*TOKENS, EMBEDS) if arguments.get(name) is not None), None)
+    if given is None or len(reader.streams) != 1:
+        raise LiveModelError("calls over a cache count for models of one stream of tokens")
+    return {next(iter(reader.streams)): same(int(given.shape[0]), int(given.shape[1]), past)}
+
+
+def without_embeddings(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments of a call, with token ids in place of their embeddings; only the shape of ids matters."""
+    embedded = arguments.get(EMBEDS)
+    if embedded is None or arguments.get(TOKENS[0]) is not None:
+        return arguments
+    return {**arguments, TOKENS[0]: embedded.detach()[..., 0]}
+
+
+def whole_rows(arguments: Mapping[str, Any], streams: Mapping[str, Lengths]) -> dict[str, Lengths] | None:
+    """The lengths of whole rows of tokens, if the rows are packs of several sequences."""
+    arguments, name = without_embeddings(arguments), next(iter(streams), "")
+    given = next((arguments[name] for name in TOKENS if arguments.get(name) is not None), None)
+    if given is None or len(streams) != 1 or len(given.shape) < 2:
+        return None
+    *rows, length = map(int, given.shape)
+    return None if streams[name].count == prod(rows) else {name: same(prod(rows), length)}
+
+
+def requires_grad(value: Any) -> bool:
+    """Whether an argument, or a tensor in it, requires a gradient."""
+    if isinstance(value, (list, tuple)):
+        return any(map(requires_grad, value))
+    return bool(getattr(value, "requires_grad", False)) and hasattr(value, "grad_fn")
+
+
+def tensors_of(output: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors of a model's output with their names; those in lists have the name and an index."""
+    if hasattr(output, "register_hook"):
+        yield "", output
+    elif isinstance(output, Mapping) or hasattr(output, "__dataclass_fields__"):
+        for name, value in output.items() if isinstance(output, Mapping) else vars(output).items():
+            for inner, tensor in tensors_of(value):
+                yield f"{name}.{inner}" if isinstance(value, (list, tuple)) else name, tensor
+    elif isinstance(output, (list, tuple)):
+        for place, value in enumerate(output):
+            for _, tensor in tensors_of(value):
+                yield str(place), tensor

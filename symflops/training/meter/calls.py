@@ -1,0 +1,101 @@
+"""Calls of a watched model: their lengths, what their arguments add to the regime, and the backward passes that ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from symflops.evaluate.lengths import Lengths
+from symflops.training.introspect.model import LIVE, LiveModule, Programs
+from symflops.training.introspect.tree import LiveModelError
+
+More = tuple[tuple[str, tuple[str, ...]], ...]
+"""Fields that a call adds to a regime page: (name, items)."""
+
+
+@dataclass(slots=True)
+class State:
+    """A model as it was when a call began: its programs belong to what trained and which adapters ran."""
+
+    live: LiveModule
+    regime: str
+    changed: bool = False
+    known: dict[tuple[str, More], Any] = field(default_factory=dict)
+
+    def program(self, programs: Programs, convention: str, more: More = ()) -> Any:
+        """The estimator, or the one that is being derived, with the fields ``more`` in its regime."""
+        found = self.known.get((convention, more))
+        if found is None:
+            found = self.known[convention, more] = self._program(programs, convention, more)
+        return getattr(found, "found", None) or found
+
+    def _program(self, programs: Programs, convention: str, more: More) -> Any:
+        if more == DECODE:
+            return programs.of(self.live, "decode", convention, whole=False)
+        if not more and self.regime != LIVE:
+            return programs.of(self.live, self.regime, convention, whole=False)
+        return programs.of(self.live, self.live.regime(**{name: list(words) for name, words in more}), convention)
+
+
+DECODE: More = (("decode", ()),)
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of a model.
+
+    Attributes:
+        state: The model's state.
+        phase: The phase of the step.
+        streams: The lengths of each stream.
+        rated: Whether it counts in rates.
+        more: What its arguments add to the regime.
+        forward: 1, or 0 if the forward pass has been counted in an earlier step.
+        outputs: Outputs that could have a gradient.
+        ran: Backward pass (a graph task of autograd) -> outputs that its gradient reached.
+        later: The call that gets backward passes after the end of the step.
+        rows: The lengths of whole rows, if the rows are packs.
+    """
+
+    state: State
+    phase: str
+    streams: dict[str, Lengths]
+    rated: bool
+    more: More = ()
+    forward: int = 1
+    outputs: list[str] = field(default_factory=list)
+    ran: dict[int, set[str]] = field(default_factory=dict)
+    later: Callable[[], Call] | None = None
+    rows: dict[str, Lengths] | None = None
+
+    def reached(self, name: str, _: Any) -> None:
+        """Record that the running backward pass reached the output ``name``; a hook of its tensor."""
+        import torch
+
+        call = self if self.later is None else self.later()
+        call.ran.setdefault(torch._C._current_graph_task_id(), set()).add(name)
+
+    def parts(self) -> Iterator[tuple[More, int, int]]:
+        """Yield (what it adds to the regime, number of forward passes, number of backward passes)."""
+        passes: dict[More, int] = {}
+        for reached in self.ran.values():
+            more = self.more + self._loss(reached)
+            passes[more] = passes.get(more, 0) + 1
+        rest = self.forward
+        for more, count in passes.items():
+            yield more, rest, count
+            rest = 0
+        if rest:
+            yield (self.more if self.more == DECODE else ()), 1, 0
+
+    def _loss(self, reached: set[str]) -> More:
+        """The field ``loss`` if the gradient left out outputs of the spec; empty if it reached all."""
+        if reached >= {name for name in self.outputs if name.isidentifier() and name != "loss"}:
+            return ()
+        names = self.state.live.names[1]
+        if not names & set(self.outputs) or reached >= names & set(self.outputs):
+            return ()
+        if not reached & names:
+            raise LiveModelError(f"the loss reads {', '.join(sorted(reached))}, which is no output of '{self.state.live.name}'")
+        return (("loss", tuple(sorted(reached & names))),)

@@ -1,0 +1,136 @@
+"""Proofs of watched steps: the first one, and each first one after the model has changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from symflops.training.meter.witness import Verdict, Witness, sentence, work_of
+
+WITNESS = "torch"
+"""The convention that counts as PyTorch's own counter does."""
+TRIES = 3
+"""Steps without a backward pass that are proven; a proof of a step with one ends proofs."""
+MULTIPLY = ("bf16", "fp16", "fp8", "fp4", "int8")
+
+
+class Part(NamedTuple):
+    """What a call ran: its program under :data:`WITNESS`, and how often each kind of work ran."""
+
+    number: int
+    program: Any
+    streams: Any
+    rows: Any
+    times: tuple[int, int, int]
+
+
+class Proofs:
+    """Runs steps under a witness, and compares them when their programs are there.
+
+    Attributes:
+        spoilt: Whether a call of the running step could not be read, so that it cannot be proven.
+        failed: The differences of a step from what was counted; empty without any.
+    """
+
+    def __init__(self, watch: Any, wanted: bool) -> None:
+        self.watch, self.wanted, self.left_over = watch, wanted, TRIES if wanted else 0
+        self.witness: Witness | None = None
+        self.pending: list[tuple[Witness, list[Part], list[tuple[Any, str]]]] = []
+        self.changed: list[tuple[Any, str]] = []
+        self.spoilt, self.failed = False, ""
+
+    def again(self, model: Any, changes: Iterable[str]) -> None:
+        """Prove the running step: ``model`` has changed."""
+        self.changed += [(model, change) for change in changes if ": " not in change]
+        self.left_over, self.failed, self.pending = TRIES * self.wanted, "", []
+
+    def entered(self, model: Any) -> None:
+        """Begin to count a call."""
+        models = self.watch.models
+        if self.witness is None and self.left_over and not any(call.rated for call in self.watch.calls):
+            if any(one.compiled for one in models):
+                self.left_over = 0
+                self.watch.tell("the first step is not proven: PyTorch sees no operators of a compiled model")
+                return
+            self.witness = Witness(one.root for one in models)
+        if self.witness is not None:
+            self.witness.call(models.index(model), model.state.live.reading.tree.modules, model.grad)
+
+    def left(self) -> None:
+        """End to count a call."""
+        if self.witness is not None and self.witness.depth:
+            self.witness.called()
+
+    def stop(self) -> None:
+        """Let PyTorch be as it was."""
+        if self.witness is not None:
+            self.witness.end()
+        self.witness = None
+
+    def close(self, calls: list[Any]) -> None:
+        """End the proof of a step that had ``calls``, and compare the steps whose programs are there."""
+        witness, spoilt, self.spoilt = self.witness, self.spoilt, False
+        calls = [call for call in calls if call.rated]
+        self.stop()
+        if witness is not None and calls and not spoilt:
+            self.left_over = 0 if any(call.ran for call in calls) else self.left_over - 1
+            try:
+                self.pending.append((witness, list(self._parts(calls)), self.changed))
+            except Exception as error:
+                self.watch.tell(f"the first step is not proven: {type(error).__name__}: {error}")
+            self.changed = []
+        self.pending = [one for one in self.pending if not self._compared(*one)]
+        if self.failed:
+            self.watch.refused(self.failed)
+
+    def _parts(self, calls: list[Any]) -> Iterable[Part]:
+        roots = [model.root for model in self.watch.models]
+        for call in calls:
+            number = next(place for place, root in enumerate(roots) if root is call.state.live.root)
+            for more, forward, backward in call.parts():
+                program = call.state.program(self.watch.programs, WITNESS, more)
+                yield Part(number, program, call.streams, call.rows or call.streams, (forward, backward, backward))
+
+    def _compared(self, witness: Witness, parts: list[Part], changed: list[tuple[Any, str]]) -> bool:
+        """Compare a step with its programs; False if one is being derived."""
+        derived: dict[int, tuple[Counter[Any], Counter[Any]]] = {}
+        try:
+            programs = [part.program.poll() if hasattr(part.program, "poll") else part.program for part in parts]
+            if None in programs:
+                return False
+            if witness.problem:
+                raise ValueError(witness.problem)
+            for part, program in zip(parts, programs, strict=True):
+                for sums, streams in zip(derived.setdefault(part.number, (Counter(), Counter())), part[2:4], strict=True):
+                    sums.update(work_of(program, streams, part.times))
+            heads = [head_of(model.root) for model in self.watch.models]
+            verdicts = [Verdict(number, witness, *work, heads[number]) for number, work in derived.items()]
+        except Exception as error:
+            self.watch.tell(f"the first step is not proven: {type(error).__name__}: {error}")
+            return True
+        text, holds = sentence(verdicts)
+        if holds:
+            self.watch.tell(text)
+            for model, name in changed:  # an attribute that does not change the work
+                model.ignored.add(name)
+                model.print = None
+        elif self.watch.programs.check == "warn":
+            self.watch.meter.warn(text)
+        else:
+            self.failed = text
+            self.watch.refused(text)
+        self._check_type(witness)
+        return True
+
+    def _check_type(self, witness: Witness) -> None:
+        """Warn if the products ran in fp32, and the peak is that of a faster type."""
+        usual, peak = max(witness.types, key=witness.types.__getitem__, default=""), self.watch.meter.peak
+        if usual == "torch.float32" and peak.dtype in MULTIPLY and peak.tflops and peak.source != "given":
+            self.watch.meter.warn(f"products ran in fp32, and the peak is that of {peak.dtype}: give dtype='tf32' or 'fp32'")
+
+
+def head_of(root: Any) -> str:
+    """The path of the module that computes logits, as transformers' models tell it; empty without one."""
+    head = root.get_output_embeddings() if hasattr(root, "get_output_embeddings") else None
+    return next((path for path, module in root.named_modules() if module is head), "") if head is not None else ""
