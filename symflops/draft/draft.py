@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from symflops.draft.fit.config_conditions import guards_between
+from symflops.draft.fit.conditions import guards_between
 from symflops.draft.limits import TooLongError, limit_memory
 from symflops.draft.polish.merge import Branch, leaves, merged
 from symflops.draft.prove.verdict import prove

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from symflops.draft.fit.config_conditions import Guards, guards_between
+from symflops.draft.fit.conditions import Guards, guards_between
 from symflops.draft.polish.entries import made
 from symflops.draft.polish.renaming import pairs, renamed, union
 from symflops.draft.write.draft_document import Document, quoted

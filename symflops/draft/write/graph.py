@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from symflops.draft.fit.conditions import Rows, condition
 from symflops.draft.fit.formula import Vector, symbol
-from symflops.draft.fit.index_conditions import Rows, condition
 from symflops.draft.fit.symbols import fresh
 from symflops.draft.polish.block_calls import called
 from symflops.draft.polish.block_patterns import Pattern
