@@ -1,7 +1,6 @@
 """Widths of fused projections, and rounded shares in multiples."""
 
-from symflops.draft.fit.formula import products
-from symflops.draft.fit.monomials import triple
+from symflops.draft.fit.formula import products, triple
 from symflops.draft.fit.rounding import proportion
 
 SIZES = {

@@ -6,8 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from symflops.draft.fit.formula import Formula, Monomial, Vector, merge, number, products, symbol, words
-from symflops.draft.fit.monomials import monomial, sum_of_monomials, triple
+from symflops.draft.fit.formula import (
+    Formula,
+    Monomial,
+    Vector,
+    merge,
+    monomial,
+    number,
+    products,
+    sum_of_monomials,
+    symbol,
+    triple,
+    words,
+)
 from symflops.draft.fit.rounding import Rounding
 
 FEW_SYMBOLS = 16

@@ -8,8 +8,20 @@ from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from math import gcd
 
-from symflops.draft.fit.formula import Formula, Vector, affine, bracket, number, powers, product, products, ratio, symbol, words
-from symflops.draft.fit.monomials import pair_of
+from symflops.draft.fit.formula import (
+    Formula,
+    Vector,
+    affine,
+    bracket,
+    number,
+    pair_of,
+    powers,
+    product,
+    products,
+    ratio,
+    symbol,
+    words,
+)
 
 DIVISORS = (2, 3, 4, 8, 14, 16, 32)
 MOST_PAIRED = 60
