@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from symflops.draft.fit.class_defaults import class_defaults
-from symflops.draft.fit.symbols import Names, fitter_of, names_of
+from symflops.draft.fit.symbols import Names, class_defaults, fitter_of, names_of
 from symflops.draft.polish.block_patterns import patterns_in
 from symflops.draft.prove.prove import DRAWN, Proof, library, model_of
 from symflops.draft.sample.family import Family
