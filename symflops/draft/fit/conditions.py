@@ -1,4 +1,4 @@
-"""Finds conditions on config fields that distinguish variants of a class."""
+"""Finds conditions of a draft: on config fields that tell variants apart, and on the index of a loop."""
 
 from __future__ import annotations
 

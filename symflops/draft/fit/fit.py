@@ -1,4 +1,7 @@
-"""Fits exact formulas in sizes and lengths to vectors over samples; a formula holds at all samples."""
+"""Fits exact formulas in sizes and lengths to vectors over samples; a formula holds at all samples.
+
+The fitter tries monomials and sums first, then new rounded quotients, minima, maxima, and rounded shares of a size.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Formulas (sums of monomials in sizes, lengths and rounded quotients), and exact vector arithmetic."""
+"""Formulas (sums of monomials in sizes, lengths and rounded quotients), exact vector arithmetic, and fits.
+
+Here a formula without new rounded quotients is fitted: one monomial, or a sum of two, three or more.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The symbols of a draft: sizes named after the fields of a config, lengths after the axes of inputs."""
+"""The symbols of a draft: sizes named after fields of a config, lengths after axes of inputs; defaults of sizes.
+
+The default of a size that the class fills in is found by omitting its field: a number, or an expression in other sizes.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Writes rows and widths over all samples as formulas, and rows as streams.
+"""Writes rows, widths and axes over all samples as formulas, and rows as streams.
 
-A stream has the axes of a convolution, one length for other rows, or rows per batch.
+A stream has the axes of a convolution, one length for other rows, or rows per batch. The length of a convolved axis is
+derived from an earlier axis, in the form that the operator derives.
 """
 
 from __future__ import annotations
