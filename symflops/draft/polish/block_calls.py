@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from symflops.draft.polish.block_patterns import Pattern, Step, Value, steps_of
+from symflops.draft.polish.block_patterns import Pattern, Step, Value, multiple, steps_of, substitute, sum_of
 from symflops.draft.polish.entries import kept_by, needed_later
-from symflops.draft.polish.equal_products import multiple, substitute, sum_of
 
 FEWEST = 2  # entries that a call replaces
 AFTER = ("gate", "add_to")  # fields that gate or add the result of a call or an operator
