@@ -15,8 +15,7 @@ from symflops.draft.fit.formula import Vector, symbol
 from symflops.draft.fit.symbols import fresh
 from symflops.draft.polish.block_calls import called
 from symflops.draft.polish.block_patterns import Pattern
-from symflops.draft.polish.joint_attention import split_joint
-from symflops.draft.polish.polish import inlined, polished, tidied
+from symflops.draft.polish.polish import inlined, polished, split_joint, tidied
 from symflops.draft.trace.steps import Branch, Choice, Loop, Ref, Step, names_read, readers_of, refs_of, steps_in, values_in
 from symflops.draft.write.convolution import find_axes, write_conv
 from symflops.draft.write.dimensions import Unsolved
