@@ -1,17 +1,21 @@
 """Merges drafts of several configs into one spec; entries that only some drafts have get a condition.
 
-For each config, the entries whose conditions hold are that config's own draft, so that merging cannot make it wrong.
+For each config, the entries whose conditions hold are that config's own draft, so that merging cannot make it wrong. Sizes,
+streams and values are first renamed as in the other drafts, so that equal entries look equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from typing import Any
 
 from symflops.draft.fit.conditions import Guards, guards_between
-from symflops.draft.polish.entries import made
-from symflops.draft.polish.renaming import pairs, renamed, union
+from symflops.draft.fit.symbols import fresh
+from symflops.draft.polish.entries import REFERENCES, carried, count, flat, made, operands, rename, results
 from symflops.draft.write.draft_document import Document, quoted
 
 
@@ -150,3 +154,147 @@ def guarded(entries: Sequence[Entry], within: frozenset[int], guards: Guards) ->
             fields["graph"] = guarded(entry.body, entry.branches, guards)
         found.append((entry.key, fields))
     return found
+
+
+WORD = re.compile(r"[A-Za-z_]\w*")
+VALUES = {*REFERENCES, "to"}
+
+
+def union(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Table with the keys of all tables; a key has its value in the first table that has it."""
+    found: dict[str, Any] = {}
+    for table in tables:
+        found = {**found, **table, **found}
+    return found
+
+
+def renamed(known: Sequence[Document], other: Document) -> Document:
+    """Document ``other`` with sizes, lengths and streams named as in ``known``, values as in ``known[0]``."""
+    letters = letters_of(known, other)
+    before = union([one.streams for one in known])
+    streams = {name: name_of(relettered(axes, letters), before, name, set(before)) for name, axes in other.streams.items()}
+    found = replace(
+        other,
+        sizes={letters[name]: fields for name, fields in other.sizes.items()},
+        lengths={letters[name]: label for name, label in other.lengths.items()},
+        derived={letters[name]: relettered(text, letters) for name, text in other.derived.items()},
+        streams={streams[name]: relettered(axes, letters) for name, axes in other.streams.items()},
+        inputs={name: relettered_fields(fields, letters, streams) for name, fields in other.inputs.items()},
+        entries=relettered_entries(other.entries, letters, streams),
+    )
+    return with_values_of(known[0], found)
+
+
+def letters_of(known: Sequence[Document], other: Document) -> dict[str, str]:
+    """Letter in ``other`` -> the letter to use in its place.
+
+    It is that of the same size, length or derived size in ``known``, or else one that is not used there.
+    """
+    letters: dict[str, str] = {}
+    taken = {name for one in known for name in (*one.sizes, *one.lengths, *one.derived)}
+    for number, table in enumerate(meanings(other)):
+        before = union([meanings(one)[number] for one in known])
+        for name, meaning in table.items():
+            wanted = relettered(meaning, letters) if table is other.derived else meaning
+            letters[name] = name_of(wanted, before, name, taken)
+            taken.add(letters[name])
+    return letters
+
+
+def meanings(one: Document) -> tuple[Mapping[str, str], ...]:
+    """Meanings of a document's letters, as three tables.
+
+    They map the letter of a size to its config key, that of a length to its input dimension, and that of a derived size to
+    its expression.
+    """
+    return {name: str(fields["key"]) for name, fields in one.sizes.items()}, one.lengths, one.derived
+
+
+def name_of(meaning: Any, known: Mapping[str, Any], name: str, taken: set[str]) -> str:
+    """Name of ``meaning`` in ``known`` (name -> meaning), else ``name``, numbered if it is ``taken``."""
+    return next((own for own, what in known.items() if what == meaning), "") or fresh(name, taken)
+
+
+def relettered(value: Any, letters: Mapping[str, str]) -> Any:
+    """Rename letters in all expressions of nested plain data."""
+    if isinstance(value, Mapping):
+        return {relettered(name, letters): relettered(item, letters) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [relettered(item, letters) for item in value]
+    return WORD.sub(lambda word: letters.get(word[0], word[0]), value) if isinstance(value, str) else value
+
+
+def relettered_fields(fields: Mapping[str, Any], letters: Mapping[str, str], streams: Mapping[str, str]) -> dict[str, Any]:
+    """Rename letters and streams in the fields of an input or entry; value and operator names stay."""
+    found: dict[str, Any] = {}
+    for word, value in fields.items():
+        if word == "graph":
+            found[word] = relettered_entries(value, letters, streams)
+        elif word == "stream" and isinstance(value, str):
+            found[word] = streams.get(value, value)
+        else:
+            found[word] = value if word in VALUES or word in ("op", "block") else relettered(value, letters)
+    return found
+
+
+def relettered_entries(entries: Sequence[Any], letters: Mapping[str, str], streams: Mapping[str, str]) -> list[Any]:
+    """Rename letters and streams in entries."""
+    return [(key, relettered_fields(fields, letters, streams)) for key, fields in entries]
+
+
+def with_values_of(first: Document, other: Document) -> Document:
+    """``other`` with values named as in ``first`` wherever entries are equal."""
+    names = common_values(first, other)
+    taken = {*names.values(), *other.inputs}
+    for name in made(other.entries):
+        if name not in names and name not in other.inputs:
+            names[name] = fresh(name, taken)
+            taken.add(names[name])
+    entries = copy.deepcopy(list(other.entries))
+    rename(entries, names)
+    return replace(other, entries=entries, outputs=[names.get(name, name) for name in other.outputs])
+
+
+def common_values(first: Document, other: Document) -> dict[str, str]:
+    """Name of a value of ``other`` -> name of the value at the same place of an equal entry of ``first``.
+
+    Results of entries are matched before operands.
+    """
+    own, theirs = list(flat(first.entries)), list(flat(other.entries))
+    same = pairs([shape(one) for one in own], [shape(one) for one in theirs])
+    bound, names = set(made(other.entries)) - set(other.inputs), dict[str, str]()
+    listings: tuple[Callable[[Mapping[str, Any]], list[str]], ...] = (results, operands)
+    for listing in listings:
+        for here, there in same:
+            for mine, found in zip(listing(own[here][1]), listing(theirs[there][1]), strict=False):
+                owners = [name for name, taken in names.items() if taken == mine]
+                if found in bound and found not in names and all(is_free(other, name, found) for name in owners):
+                    names[found] = mine
+    return names
+
+
+def is_free(document: Document, owner: str, found: str) -> bool:
+    """Whether nothing needs value ``owner`` after the entry of the same body that makes value ``found``.
+
+    Then both can have one name.
+    """
+    for body in [document.entries, *(fields["graph"] for _, fields in flat(document.entries) if "graph" in fields)]:
+        places = [place for place, (_, fields) in enumerate(body) if found in results(fields)]
+        before = body[: places[0] + 1] if len(places) == 1 else []
+        if any(owner in results(fields) for _, fields in before[:-1]):
+            earlier = count(before, owner) == count(document.entries, owner)
+            return earlier and not {owner, found} & carried(body) and owner not in document.outputs
+    return False
+
+
+def pairs(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs (index in ``one``, index in ``other``) of equal items of two sequences, in order."""
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    return [(block.a + step, block.b + step) for block in blocks for step in range(block.size)]
+
+
+def shape(entry: Any) -> str:
+    """Comparison key of an entry, equal for entries that differ in names of values and in bodies alone."""
+    key, fields = entry
+    rest = {word: value for word, value in fields.items() if word not in VALUES and word != "graph"}
+    return f"{key}: {quoted(rest)} {len(results(fields))}"
