@@ -19,8 +19,7 @@ from symflops.draft.sample.family import starred
 from symflops.draft.study import HOLD_OUTS, Study
 from symflops.draft.trace.subject import Subject, completed, full_config
 from symflops.draft.trace.tape import taped
-from symflops.draft.vary.sequences import number_at, tokens_in
-from symflops.draft.vary.slots import Slot, applied, is_whole
+from symflops.draft.vary.slots import Slot, applied, is_whole, number_at, tokens_in
 from symflops.draft.vary.variables import State, Variable, well_formed
 from symflops.draft.write.draft_document import Document
 from symflops.support.findings import SymflopsError
