@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from symflops.draft.vary.slots import Slot
-from symflops.draft.vary.ties import options
-from symflops.draft.vary.variables import WIDE, Moves, State, Variable, moved
+from symflops.draft.vary.variables import WIDE, Moves, State, Variable, moved, options
 
 Trial = Callable[[State], Any]
 Outcome = Literal["moves", "inert", "stuck", "shrinks", "limited"]
