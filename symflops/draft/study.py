@@ -89,7 +89,7 @@ class Draft:
         processor: Processor time in seconds.
         given_up: Why drafting ended early; empty if it did not.
         reasons: Further reasons why the draft is partial.
-        fields: The census, as :func:`symflops.draft.prove.census.entry_of` returns it.
+        fields: The census, as :func:`symflops.draft.prove.verdict.entry_of` returns it.
         holds_for: Lines ``field: values`` for the fields of which the draft holds at these values alone.
         census: The text of the census file.
     """

@@ -19,7 +19,7 @@ REASONS = {
     ("verify/symbolic/process.py", "_answer"): "writes to a pipe of its own",
     ("verify/symbolic/process.py", "_read"): "the answer of a process that it has just started",
     ("cli/draft.py", "report"): "parses a text that was printed just now",
-    ("draft/prove/census.py", "entry_of"): "copies what is in memory",
+    ("draft/prove/verdict.py", "entry_of"): "copies what is in memory",
     ("cli/main.py", "_exit_for"): "opens the null device",
     ("cli/terminal.py", "__enter__"): "opens the null device",
     ("cli/actions/new.py", "spec_text"): "parses a text that was read with a limit",

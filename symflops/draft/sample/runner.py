@@ -15,7 +15,7 @@ from symflops.draft.fold.fold import with_folded_lists
 from symflops.draft.limits import attempt
 from symflops.draft.sample.family import Sample
 from symflops.draft.trace.lowering import steps_of
-from symflops.draft.trace.nodes import Tape
+from symflops.draft.trace.steps import Tape
 from symflops.draft.trace.subject import Subject, full_config
 from symflops.draft.trace.tape import taped
 from symflops.draft.vary.explore import Explorer

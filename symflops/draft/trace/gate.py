@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from symflops.draft.limits import MOST_SECONDS, TooLongError, within
-from symflops.draft.trace.nodes import Node, Tape
+from symflops.draft.trace.steps import Node, Tape
 from symflops.draft.trace.subject import Subject, summed
 from symflops.draft.trace.tape import guessing_values, taped
 from symflops.support.errors import SymflopsError

@@ -14,7 +14,7 @@ from math import prod
 from typing import Any
 from unittest.mock import patch
 
-from symflops.draft.trace.nodes import Node, Tape, Value
+from symflops.draft.trace.steps import Node, Tape, Value
 from symflops.draft.trace.subject import Subject, summed
 from symflops.verify.counting import dispatching, following, plain_attention, tensors_in
 from symflops.verify.tensors import needed
