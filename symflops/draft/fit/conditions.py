@@ -174,7 +174,7 @@ def condition(rows: Rows, index: str, count: str, family: Family, names: Names) 
     """
     for yes, no, test in (
         *of_ends(rows, index, count),
-        *of_sizes(rows, index, names),
+        *of_sizes(index, names),
         *of_lists(rows, index, family, names),
         *of_numbers(rows, index),
     ):
@@ -211,7 +211,7 @@ def of_ends(rows: Rows, index: str, count: str) -> Iterator[Candidate]:
             yield bound(index, f"{count} - {number}", [end - number for end in rows.ends])
 
 
-def of_sizes(rows: Rows, index: str, names: Names) -> Iterator[Candidate]:
+def of_sizes(index: str, names: Names) -> Iterator[Candidate]:
     """Candidate conditions that compare the index with a size, or its remainder modulo a size."""
     sizes = {name: vector for name, vector in names.vectors.items() if name in names.sizes}
     for name, values in sizes.items():

@@ -91,7 +91,7 @@ class Merger:
         if variables is None:
             return None
         for variable in variables:
-            found = self.resolved({item: layout.place[step] for item, step in variable.steps.items()}, ())
+            found = self.resolved({item: layout.place[step] for item, step in variable.steps.items()})
             if found is None or found.kind != "step":
                 return None
             variable.value = found.id
@@ -151,7 +151,7 @@ class Merger:
                 return None
         return sorted(found, key=lambda variable: min(variable.readers)) or None
 
-    def resolved(self, places: Mapping[int, Place | Ref], reader: tuple[int, ...]) -> Ref | None:
+    def resolved(self, places: Mapping[int, Place | Ref]) -> Ref | None:
         """Find one reference that stands for what the operand of a step reads in each item.
 
         If the items read steps in different cases (alternatives) of a branch, the reference is to a choice of the branch,
@@ -159,7 +159,6 @@ class Merger:
 
         Args:
             places: Item -> what it reads: a place in the body, or a reference to something outside.
-            reader: The column and the case of the step that reads.
 
         Returns:
             The reference; None if the items differ by more than a branch.
@@ -174,7 +173,7 @@ class Merger:
         sources: list[Ref] = []
         for case in range(len(self.layout.cases[split])):
             part = {item: one for item, one in places.items() if self.layout.chosen[split][item] == case}
-            source = self.resolved(part, (split, case)) if part else None
+            source = self.resolved(part) if part else None
             if source is None or source.kind not in ("step", "carried"):
                 return None
             sources.append(source)
@@ -199,7 +198,7 @@ class Merger:
             else:
                 carrier = self.carrier(ref, item, (where, position), variables)
                 seen[item] = Ref("carried", carrier.value) if carrier else ref
-        return self.resolved(seen, where[:2])
+        return self.resolved(seen)
 
     def carrier(self, ref: Ref, item: int, reader: tuple[Place, int], variables: Sequence[Carried]) -> Carried | None:
         """Loop-carried value that the operand ``ref`` of an item stands for; None if it stands for none.

@@ -145,7 +145,7 @@ class Folder:
                 yield from self.fold(bodies[place], names[place])
             else:
                 body = self.fold(with_carried(bodies[place], run.modes), names[place])
-                others = parallel_lists(bodies[place], bodies[place + 1], names[place], names[place + 1])
+                others = parallel_lists(bodies[place], bodies[place + 1], names[place])
                 yield Loop(prefix, items[place].index, run.count, tuple(body), self.links(run.carried), others)
                 self.add_aliases(bodies[place], bodies[place + run.count - 1])
             place += 1 if place in lent else run.count

@@ -130,8 +130,8 @@ class Layout:
         for number, kind in enumerate(self.kinds):
             first, *more = [item for item, one in enumerate(self.kind) if one == number]
             if more:
-                at, bt = (f"{self.prefix}.{self.indices[item]}" for item in (first, more[0]))
-                found |= dict.fromkeys(parallel_lists(self.bodies[first], self.bodies[more[0]], at, bt))
+                at = f"{self.prefix}.{self.indices[first]}"
+                found |= dict.fromkeys(parallel_lists(self.bodies[first], self.bodies[more[0]], at))
             elif any("*" in name for key in kind for name in (key[0], *key[1][-1])):
                 return None
         return tuple(found)

@@ -124,10 +124,10 @@ def alike(a: str, b: str, at: str, bt: str) -> bool:
     return len(one) == len(other) and all(p == q or (p == x and q == y) for p, q in zip(one, other, strict=True))
 
 
-def parallel_lists(a: list[Step], b: list[Step], at: str, bt: str) -> tuple[str, ...]:
+def parallel_lists(a: list[Step], b: list[Step], at: str) -> tuple[str, ...]:
     """Paths of other module lists from which both items use the module with the item's own index.
 
-    ``a`` and ``b`` are the steps of two items of one kind, ``at`` and ``bt`` their paths.
+    ``a`` and ``b`` are the steps of two items of one kind, ``at`` is the path of the first.
     """
     names = [pair for one, other in zip(a, b, strict=True) for pair in common_names(one, other)]
     return tuple(dict.fromkeys(common_start(x, y) for x, y in names if relative(x, at)[0] == "at" and x != y))
