@@ -14,7 +14,19 @@ from typing import Any
 
 from symflops.draft.fit.symbols import value_at
 from symflops.draft.limits import MOST_SECONDS, TooLongError, attempt, within
-from symflops.draft.prove.prove import DEFAULTS, FULL, GIVEN, PUBLISHED, VALUES, Parameters, Proof, Prover, first_line, measured
+from symflops.draft.prove.prove import (
+    DEFAULTS,
+    FULL,
+    GIVEN,
+    PUBLISHED,
+    VALUES,
+    Parameters,
+    Proof,
+    Prover,
+    first_line,
+    measured,
+    runs,
+)
 from symflops.draft.sample.family import starred
 from symflops.draft.study import HOLD_OUTS, Study
 from symflops.draft.trace.subject import Subject, completed, full_config
@@ -267,11 +279,5 @@ def filled(description: Any, made: Any, words: int, generator: Any) -> Any:
 
 
 def accepted(subject: Subject, arguments: Mapping[str, Any]) -> bool:
-    """Whether the module runs on ``arguments``."""
-
-    def run() -> bool:
-        with needed("torch").no_grad():
-            subject.build()(**arguments)
-        return True
-
-    return attempt(run, RUNNING) or False
+    """Whether the module builds and runs on ``arguments`` (name -> value) within ``RUNNING`` seconds."""
+    return attempt(lambda: runs(subject.build(), arguments), RUNNING) or False
