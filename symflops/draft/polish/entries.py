@@ -44,16 +44,14 @@ def results(fields: Mapping[str, Any]) -> list[str]:
     return names_in(fields, "to")
 
 
-def reads(fields: Mapping[str, Any]) -> Iterator[str]:
-    """Names of values that an entry or its body reads."""
-    for _, one in flat([("", fields)]):
-        yield from operands(one)
+def reads(fields: Mapping[str, Any]) -> list[str]:
+    """Names of values that an entry or its body reads, once for each time."""
+    return [name for _, one in flat([("", fields)]) for name in operands(one)]
 
 
-def writes(fields: Mapping[str, Any]) -> Iterator[str]:
-    """Names of values that an entry or its body writes by ``to`` or ``add_to``."""
-    for _, one in flat([("", fields)]):
-        yield from (*results(one), *names_in(one, "add_to"))
+def writes(fields: Mapping[str, Any]) -> list[str]:
+    """Names of values that an entry or its body writes by ``to`` or ``add_to``, once for each time."""
+    return [name for _, one in flat([("", fields)]) for name in (*results(one), *names_in(one, "add_to"))]
 
 
 def flat(entries: Sequence[Any]) -> Iterator[Any]:
@@ -63,10 +61,9 @@ def flat(entries: Sequence[Any]) -> Iterator[Any]:
         yield from flat(fields.get("graph", ()))
 
 
-def made(entries: Sequence[Any]) -> Iterator[str]:
+def made(entries: Sequence[Any]) -> list[str]:
     """Names in the ``to`` fields of entries and their bodies, in order."""
-    for _, fields in flat(entries):
-        yield from results(fields)
+    return [name for _, fields in flat(entries) for name in results(fields)]
 
 
 def mentioned(entries: Sequence[Any], name: str) -> bool:
@@ -81,7 +78,7 @@ def bound(entries: Sequence[Any], name: str) -> bool:
 
 def count(entries: Sequence[Any], name: str) -> int:
     """Number of times that entries and their bodies read the value ``name``."""
-    return sum(list(reads(fields)).count(name) for _, fields in entries)
+    return sum(reads(fields).count(name) for _, fields in entries)
 
 
 def maker(entries: Sequence[Any], name: str) -> int | None:
