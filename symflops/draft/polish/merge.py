@@ -101,10 +101,11 @@ def guards_of(branches: Sequence[Branch], documents: Sequence[Document]) -> Guar
 
 def leaves(config: Mapping[str, Any], prefix: str = "") -> list[str]:
     """Dotted paths of all fields of a nested config."""
-    found: list[str] = []
-    for name, value in config.items():
-        found += leaves(value, f"{prefix}{name}.") if isinstance(value, Mapping) else [f"{prefix}{name}"]
-    return found
+    return [
+        path
+        for name, value in config.items()
+        for path in (leaves(value, f"{prefix}{name}.") if isinstance(value, Mapping) else [f"{prefix}{name}"])
+    ]
 
 
 def inputs_of(documents: Sequence[Document], guards: Guards) -> dict[str, Any]:
@@ -162,10 +163,7 @@ VALUES = {*REFERENCES, "to"}
 
 def union(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Table with the keys of all tables; a key has its value in the first table that has it."""
-    found: dict[str, Any] = {}
-    for table in tables:
-        found = {**found, **table, **found}
-    return found
+    return {name: next(one[name] for one in tables if name in one) for table in tables for name in table}
 
 
 def renamed(known: Sequence[Document], other: Document) -> Document:
