@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeGuard
 
 FEW = 4
@@ -58,13 +59,10 @@ def numbers_in(inputs: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int]
             yield from (((name, RUN, start), length) for start, length in runs(row) if length >= LEAST)
 
 
-def runs(row: list[int]) -> Iterator[tuple[int, int]]:
+def runs(row: list[int]) -> list[tuple[int, int]]:
     """Pairs (start, length) of the runs of equal numbers in a row."""
-    start = 0
-    for place in range(1, len(row) + 1):
-        if place == len(row) or row[place] != row[start]:
-            yield start, place - start
-            start = place
+    starts = [place for place in range(len(row)) if not place or row[place] != row[place - 1]]
+    return [(start, end - start) for start, end in pairwise([*starts, len(row)])]
 
 
 def follows(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> bool:

@@ -197,10 +197,6 @@ class Partners:
         """Those of ``slots`` whose value is a multiple of the slot's value to the given power."""
         return [other for other in slots if other.value % self.slot.value**power == 0]
 
-    def firsts(self, dims: Sequence[Slot]) -> list[tuple[Slot, int]]:
-        """Those of ``dims`` that are the first of a tensor, with power 1: they are proportional to the slot."""
-        return [(other, 1) for other in dims if other.first]
-
     def equal(self, slots: Sequence[Slot]) -> tuple[Slot, ...]:
         """Those of ``slots`` that have the slot's value."""
         return tuple(other for other in slots if other.value == self.slot.value)
@@ -359,7 +355,7 @@ def pictures(partners: Partners) -> Iterator[Variable]:
     for run in runs if not slot.of_run else ():
         yield Variable(slot, sides, along=((run, 2),))
         yield Variable(slot, along=((run, -2),))
-        yield Variable(slot, along=((run, 1), *partners.firsts(dims)))
+        yield Variable(slot, along=((run, 1), *((other, 1) for other in dims if other.first)))
         yield from (Variable(slot, along=((run, -2), square)) for square in squares)
     if slot.value > 1:
         yield from (Variable(slot, along=(square,)) for square in squares)
