@@ -108,12 +108,9 @@ def returned(output: Any) -> Iterator[Any]:
     """Tensors of a module's output; those inside other objects, such as a key-value cache, are skipped."""
     if isinstance(output, needed("torch").Tensor):
         yield output
-    elif isinstance(output, Mapping):
-        for value in output.values():
-            yield from returned(value)
-    elif isinstance(output, (list, tuple, set)):
-        for value in output:
-            yield from returned(value)
-    elif is_dataclass(output) and not isinstance(output, type):
-        for one in fields(output):
-            yield from returned(getattr(output, one.name, None))
+        return
+    parts = output.values() if isinstance(output, Mapping) else output if isinstance(output, (list, tuple, set)) else ()
+    if is_dataclass(output) and not isinstance(output, (type, Mapping, list, tuple, set)):
+        parts = [getattr(output, one.name, None) for one in fields(output)]
+    for value in parts:
+        yield from returned(value)

@@ -215,12 +215,9 @@ def storage_of(tensor: Any) -> int:
 
 def named_tensors(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     """Pairs (dotted name such as ``past.0.key``, tensor) for all tensors of a nested argument ``name``."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
+    if isinstance(value, (Mapping, tuple, list)):
+        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from named_tensors(item, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, (tuple, list)):
-        for position, item in enumerate(value):
-            yield from named_tensors(item, f"{name}.{position}")
     elif isinstance(value, needed("torch").Tensor):
         yield name, value
 
