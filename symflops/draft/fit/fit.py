@@ -110,11 +110,13 @@ class Rounding:
 
     def extreme(self, vector: Vector) -> Formula | None:
         """Fit the minimum or maximum of two symbols; None if none fits."""
-        for (one, x), (other, y) in combinations(self.symbols.items(), 2):
-            for chosen in (min, max):
-                if tuple(map(chosen, x, y)) == vector:
-                    return symbol(f"{chosen.__name__}({one}, {other})")
-        return None
+        found = (
+            symbol(f"{chosen.__name__}({one}, {other})")
+            for (one, x), (other, y) in combinations(self.symbols.items(), 2)
+            for chosen in (min, max)
+            if tuple(map(chosen, x, y)) == vector
+        )
+        return next(found, None)
 
     def candidates(self, base: Atoms, pool: Atoms) -> Iterator[tuple[str, Vector]]:
         """Pairs of text and values of rounded quotients, minima and maxima to try.
@@ -155,10 +157,9 @@ def by_number(name: str, values: Vector, divisor: int) -> Iterator[tuple[str, Ve
 def limited(vector: Vector, atoms: Atoms) -> Formula | None:
     """Fit the minimum of a symbol or rounded quotient and a constant; None if none fits."""
     largest = max(vector)
-    for name, values in atoms.items():
-        if max(values) > largest > 1 and tuple(min(a, largest) for a in values) == vector:
-            return symbol(f"min({name}, {largest})")
-    return None
+    wide = {name: values for name, values in atoms.items() if max(values) > largest > 1}
+    name = next((name for name, values in wide.items() if tuple(min(a, largest) for a in values) == vector), None)
+    return None if name is None else symbol(f"min({name}, {largest})")
 
 
 def proportion(vector: Vector, atoms: Atoms) -> Formula | None:
