@@ -247,7 +247,7 @@ def of_list(text: str, key: tuple[Any, ...], names: Names) -> Callable[[], str]:
 
     A list without a letter gets one then, so that unused candidates leave no letters in ``names``.
     """
-    return lambda: text.replace("LIST", named(key, names, "in LIST" in text))
+    return lambda: text.replace("LIST", letter_of_list(key, names, "in LIST" in text))
 
 
 def of_numbers(rows: Rows, index: str) -> Iterator[Candidate]:
@@ -283,7 +283,7 @@ def lists_in(config: Any, key: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...
             yield (*key, name), value
 
 
-def named(key: tuple[Any, ...], names: Names, numbers: bool) -> str:
+def letter_of_list(key: tuple[Any, ...], names: Names, numbers: bool) -> str:
     """Letter of the config list at ``key``, added to ``names`` if it is new.
 
     ``numbers`` says that it is a list of indices, which may be missing from a config.

@@ -87,7 +87,7 @@ class Merger:
     def merged(self) -> Merged | None:
         """Loop body that all items of the layout share; None if their operands do not allow it."""
         layout = self.layout
-        variables = self.carried() if self.handed_on() else None
+        variables = self.carried() if self.read_by_next_alone() else None
         if variables is None:
             return None
         for variable in variables:
@@ -95,13 +95,13 @@ class Merger:
             if found is None or found.kind != "step":
                 return None
             variable.value = found.id
-        body, aliases, others = self.body(variables), self.aliases(), layout.others()
+        body, aliases, others = self.body(variables), self.aliases(), layout.other_lists()
         if body is None or aliases is None or others is None:
             return None
         renamed = {step.id: layout.model[where] for where, step in layout.origin.items() if step.id != layout.model[where]}
         return Merged(body, [(one.init, one.value) for one in variables], aliases, others, renamed, self.free)
 
-    def handed_on(self) -> bool:
+    def read_by_next_alone(self) -> bool:
         """Whether values of each item but the last are read by this item and the next one alone."""
         return all(
             self.outside.get(step.id, set()) <= {item, item + 1}

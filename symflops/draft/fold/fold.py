@@ -133,7 +133,7 @@ class Folder:
         bodies = [steps[item.first : item.end] for item in items]
         names = [f"{prefix}.{item.index}" for item in items]
         outside = self.read_later(steps, items)
-        place, lent = 0, self.lent(bodies)
+        place, lent = 0, self.sharing_parameters(bodies)
         while place < len(bodies):
             end = next((number for number in lent if number > place), len(bodies))
             found = self.merged_loop(steps, bodies[place:], prefix, items[place:]) if not lent else None
@@ -150,7 +150,7 @@ class Folder:
                 self.add_aliases(bodies[place], bodies[place + run.count - 1])
             place += 1 if place in lent else run.count
 
-    def lent(self, bodies: Sequence[list[Step]]) -> list[int]:
+    def sharing_parameters(self, bodies: Sequence[list[Step]]) -> list[int]:
         """Positions in ``bodies`` of the items whose parameters other steps read, too: these are not folded."""
         found = []
         for number, body in enumerate(bodies):

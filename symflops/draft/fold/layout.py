@@ -37,7 +37,7 @@ def layout_of(bodies: Sequence[list[Step]], prefix: str, indices: Sequence[int],
     if not any(column.common for column in columns):
         return None
     layout = Layout(bodies, prefix, indices, [kinds.index(key) for key in keys], kinds, columns, first)
-    return layout if layout.sort() else None
+    return layout if layout.arrange() else None
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Layout:
     model: dict[Place, int] = field(default_factory=dict)
     origin: dict[Place, Step] = field(default_factory=dict)
 
-    def sort(self) -> bool:
+    def arrange(self) -> bool:
         """Compute each column's cases and each step's place, stored in the fields; returns False if it cannot.
 
         The cases of a column are the different runs of steps that items have there. It cannot if a column has over four, or
@@ -121,7 +121,7 @@ class Layout:
             self.model[where] = self.free if alone else step.id
             self.free += alone
 
-    def others(self) -> tuple[str, ...] | None:
+    def other_lists(self) -> tuple[str, ...] | None:
         """Paths of other module lists whose modules with an item's index run in the body.
 
         None if a kind with a single item runs such a module: one item does not tell the list.

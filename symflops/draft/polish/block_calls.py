@@ -31,12 +31,12 @@ def replaced(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) ->
     place = 0
     while place < len(entries):
         calls = [(one, pattern) for pattern in patterns if (one := matched(pattern, entries, place, kept))]
-        (count, *entry), _ = min(calls, key=plainness, default=((1, *entries[place]), None))
+        (count, *entry), _ = min(calls, key=preference, default=((1, *entries[place]), None))
         yield tuple(entry)
         place += count
 
 
-def plainness(found: tuple[tuple[int, str, dict[str, Any]], Pattern]) -> tuple[int, ...]:
+def preference(found: tuple[tuple[int, str, dict[str, Any]], Pattern]) -> tuple[int, ...]:
     """Sort key of a block's match, best first: most entries replaced, then the fewest others.
 
     These are the fields of the call, the inputs of the block, and the parameters whose default is an expression. ``found``
@@ -162,7 +162,7 @@ class Match:
         """Whether an entry has as many results as a block's step, and no gate or sum that a call cannot have."""
         mine, theirs = ([value for values in one.writes.values() for value in values] for one in (entry, step))
         after = {word: entry.reads[word][0] for word in AFTER if word in entry.reads and word not in step.reads}
-        if len(mine) != len(theirs) or (after and not self.moves_out(after, theirs)):
+        if len(mine) != len(theirs) or (after and not self.move_to_call(after, theirs)):
             return False
         source = next(iter(step.reads.get("from", ())), ("", 0))
         width = entry.texts.get("width", self.widths.get(source, ""))
@@ -170,7 +170,7 @@ class Match:
         self.widths.update(dict.fromkeys(theirs, width))
         return True
 
-    def moves_out(self, after: dict[str, Value], results: list[Value]) -> bool:
+    def move_to_call(self, after: dict[str, Value], results: list[Value]) -> bool:
         """Whether an entry's gate and sum may move to the call; if so, they are stored in the match.
 
         They may if the entry's ``results`` are the only outputs of the block, and nothing in the block reads them.

@@ -138,12 +138,12 @@ def text_of(value: Any) -> str:
     return f"[{', '.join(map(text_of, value))}]" if isinstance(value, (list, tuple)) else str(value)
 
 
-def named(value: Any) -> tuple[str, ...]:
+def names_of_field(value: Any) -> tuple[str, ...]:
     """Names in a field that holds one name or a list of names."""
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def refers(word: str, value: Any, fields: Mapping[str, Any]) -> bool:
+def names_operands(word: str, value: Any, fields: Mapping[str, Any]) -> bool:
     """Whether field ``word`` of an entry names operands; ``bias`` does for attention, not for a linear."""
     return word in REFERENCES and (word != "bias" or (fields.get("op") == "attention" and text_of(value) not in BOOLEANS))
 
@@ -163,8 +163,8 @@ def step_of(path: str, fields: Mapping[str, Any], versions: dict[str, int]) -> S
 
     ``versions`` maps names to how often they were bound, and is increased for those that the entry binds.
     """
-    read = {word: named(value) for word, value in fields.items() if refers(word, value, fields)}
-    bound = {word: named(fields[word]) for word in ("to", "add_to") if word in fields}
+    read = {word: names_of_field(value) for word, value in fields.items() if names_operands(word, value, fields)}
+    bound = {word: names_of_field(fields[word]) for word in ("to", "add_to") if word in fields}
     texts = {word: text_of(value) for word, value in fields.items() if word not in read and word not in bound}
     reads = versioned(read, versions)
     for names in bound.values():

@@ -33,7 +33,7 @@ def polished(entries: list[Any], kept: set[str]) -> list[Any]:
     for _, fields in entries:
         if "graph" in fields:
             fields["graph"] = polished(fields["graph"], kept_by(entries, fields, kept))
-    while without_copy(entries, kept) or with_sum(entries, kept) or with_gate(entries, kept):
+    while remove_copy(entries, kept) or fuse_sum(entries, kept) or fuse_gate(entries, kept):
         pass
     return entries
 
@@ -54,11 +54,11 @@ def tidied(entries: list[Any], outputs: list[str], kept: set[str]) -> list[str]:
     return [chosen.get(name, name) for name in outputs]
 
 
-def without_copy(entries: list[Any], kept: set[str]) -> bool:
+def remove_copy(entries: list[Any], kept: set[str]) -> bool:
     """Remove one copy of a value and rename its source to its name; returns False if no copy can go."""
     for place, (_, fields) in enumerate(entries):
         source = fields.get("from")
-        if not is_plain(fields, "add", "to") or not isinstance(source, str) or source in kept:
+        if not has_no_other_fields(fields, "add", "to") or not isinstance(source, str) or source in kept:
             continue
         start = maker(entries[:place], source)
         if start is not None and "graph" not in entries[start][1] and is_free(entries, start, place, source, fields["to"]):
@@ -68,7 +68,7 @@ def without_copy(entries: list[Any], kept: set[str]) -> bool:
     return False
 
 
-def is_plain(fields: dict[str, Any], op: str, into: str) -> bool:
+def has_no_other_fields(fields: dict[str, Any], op: str, into: str) -> bool:
     """Whether an entry has the operator ``op`` and, besides, the fields ``from`` and ``into`` alone.
 
     ``into`` is the name of the field with the result: ``to`` or ``add_to``.
@@ -107,10 +107,10 @@ def addable(fields: dict[str, Any]) -> bool:
     return "add_to" not in fields and "graph" not in fields and ("block" in fields or fields.get("op") in GATED)
 
 
-def with_sum(entries: list[Any], kept: set[str]) -> bool:
+def fuse_sum(entries: list[Any], kept: set[str]) -> bool:
     """Replace one sum ``r + x`` by ``add_to: r`` in the entry that makes ``x``; returns False if none."""
     for place, (_, fields) in enumerate(entries):
-        for base, term in terms(fields, "add") if is_plain(fields, "add", "to") else ():
+        for base, term in terms(fields, "add") if has_no_other_fields(fields, "add", "to") else ():
             start = only_maker(entries, term, place, kept)
             if start is None or not addable(entries[start][1]) or not may_add(entries, start, place, base, kept):
                 continue
@@ -139,12 +139,12 @@ def may_add(entries: list[Any], start: int, place: int, base: str, kept: set[str
     return target == base or (known and target not in kept and not needed_later(entries[place + 1 :], base, kept))
 
 
-def with_gate(entries: list[Any], kept: set[str]) -> bool:
+def fuse_gate(entries: list[Any], kept: set[str]) -> bool:
     """Replace one product ``x * g`` by ``gate: g`` in linear or attention ``x``; returns False if none."""
     for place, (_, fields) in enumerate(entries):
         into = "add_to" if "add_to" in fields else "to"
         term, gate = next(terms(fields, "mul"), ("", ""))
-        start = only_maker(entries, term, place, kept) if is_plain(fields, "mul", into) else None
+        start = only_maker(entries, term, place, kept) if has_no_other_fields(fields, "mul", into) else None
         if start is None or entries[start][1].get("op") not in ("linear", "attention"):
             continue
         product = entries[start][1]
@@ -164,10 +164,10 @@ def inlined(entries: list[Any]) -> list[Any]:
             fields["graph"] = inlined(fields["graph"])
     while add_in_cases(entries):
         pass
-    return [single(key, fields) for key, fields in entries]
+    return [ungrouped(key, fields) for key, fields in entries]
 
 
-def single(key: str, fields: dict[str, Any]) -> Any:
+def ungrouped(key: str, fields: dict[str, Any]) -> Any:
     """Path and fields of an entry; a conditional group of one entry becomes this entry with its condition."""
     if key != "_" or set(fields) != {"when", "graph"} or len(fields["graph"]) != 1:
         return key, fields
@@ -255,8 +255,8 @@ def split(
     Not if the streams of keys and values differ, or if a reader of the result takes more than one stream.
     """
     parts = [join["from"] for join in joins]
-    views = {other["to"]: other for _, other in entries if is_part(other, fields["to"])}
-    found = by_stream(parts, views, values) if len(views) == count(graph, fields["to"]) else None
+    views = {other["to"]: other for _, other in entries if selects_part(other, fields["to"])}
+    found = parts_by_stream(parts, views, values) if len(views) == count(graph, fields["to"]) else None
     if found is not None:
         fields |= {**dict(zip(SIDES, parts, strict=True)), "to": [next(iter(names), "_") for names in found]}
         gone = {id(one) for one in (*joins, *views.values())}
@@ -264,7 +264,7 @@ def split(
         rename(graph, {other: names[0] for names in found for other in names[1:]})
 
 
-def by_stream(parts: Sequence[list[str]], views: Iterable[str], values: Mapping[str, Val]) -> list[list[str]] | None:
+def parts_by_stream(parts: Sequence[list[str]], views: Iterable[str], values: Mapping[str, Val]) -> list[list[str]] | None:
     """Parts of an attention's result by stream of the queries; None if the attention cannot be split.
 
     Args:
@@ -284,6 +284,6 @@ def streams_of(names: Iterable[str], values: Mapping[str, Val]) -> list[Any]:
     return [(values[name].rows, values[name].tag) if name in values else None for name in names]
 
 
-def is_part(fields: Mapping[str, Any], result: str) -> bool:
+def selects_part(fields: Mapping[str, Any], result: str) -> bool:
     """Whether an entry selects rows of ``result`` at full width."""
     return fields.get("op") == "select" and fields["from"] == result and "width" not in fields

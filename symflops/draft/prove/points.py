@@ -32,7 +32,7 @@ from symflops.draft.study import HOLD_OUTS, Study
 from symflops.draft.trace.subject import Subject, completed, full_config
 from symflops.draft.trace.tape import taped
 from symflops.draft.vary.slots import Slot, applied, is_whole, number_at, tokens_in
-from symflops.draft.vary.variables import State, Variable, well_formed
+from symflops.draft.vary.variables import State, Variable, random_state
 from symflops.draft.write.draft_document import Document
 from symflops.support.findings import SymflopsError
 from symflops.verify.classes import referenced
@@ -212,7 +212,7 @@ def hold_outs(study: Study, random: Random) -> Iterator[State]:
         if study.runner.late():
             return
         share = SHARES[attempted % 3] if attempted < ATTEMPTS // 4 else FEW
-        state = well_formed(study.free, random, share, base, study.runner.most)
+        state = random_state(study.free, random, share, base, study.runner.most)
         if state is not None and state not in seen and study.runner.taped(state) is not None:
             seen.append(state)
             yield state

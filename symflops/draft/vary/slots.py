@@ -18,7 +18,7 @@ LEAST = 2
 RUN, COLUMN, ROWS = "run", "column", "rows"
 
 
-def described(inputs: Mapping[str, Any]) -> dict[str, list[list[int]]]:
+def rows_given(inputs: Mapping[str, Any]) -> dict[str, list[list[int]]]:
     """Argument name -> rows, for the arguments given by value that consist of equal rows of integers.
 
     An argument is given by value if its entry of ``inputs`` has ``value``, a list of rows, not just a shape.
@@ -29,7 +29,7 @@ def described(inputs: Mapping[str, Any]) -> dict[str, list[list[int]]]:
 
 def tokens_in(inputs: Mapping[str, Any], name: str) -> int | None:
     """Row length of argument ``name``, which is given by value or by shape; None if it has no rows."""
-    rows, value = described(inputs).get(name), inputs.get(name)
+    rows, value = rows_given(inputs).get(name), inputs.get(name)
     shape: list[int] = value.get("shape", []) if isinstance(value, Mapping) else []
     return len(rows[0]) if rows else shape[1] if len(shape) > 1 else None
 
@@ -49,7 +49,7 @@ def numbers_in(inputs: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int]
     the index of the run's first item.
     """
     seen: set[int] = set()
-    for name, rows in described(inputs).items():
+    for name, rows in rows_given(inputs).items():
         row = rows[0]
         yield (name, ROWS, 0), len(rows)
         if len(row) <= FEW:
@@ -65,7 +65,7 @@ def runs(row: list[int]) -> list[tuple[int, int]]:
     return [(start, end - start) for start, end in pairwise([*starts, len(row)])]
 
 
-def follows(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> bool:
+def follows_tokens(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> bool:
     """Whether a dimension of an argument follows from the number of tokens, as that of a mask does.
 
     ``key`` leads to the dimension in ``inputs``. It must be the second of two, of integers or flags, and equal the length
@@ -75,16 +75,16 @@ def follows(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> bool:
     if key[1:] != ("shape", 1) or not isinstance(value, Mapping) or len(value.get("shape", ())) != 2:
         return False
     whole = str(value.get("dtype", "")).startswith(("int", "bool"))
-    return whole and value["shape"][1] in {len(rows[0]) for rows in described(inputs).values() if len(rows[0]) > FEW}
+    return whole and value["shape"][1] in {len(rows[0]) for rows in rows_given(inputs).values() if len(rows[0]) > FEW}
 
 
-def changed(inputs: dict[str, Any], state: Mapping[tuple[Any, ...], int]) -> None:
+def change_numbers(inputs: dict[str, Any], state: Mapping[tuple[Any, ...], int]) -> None:
     """Change numbers of the arguments that ``inputs`` gives as lists of rows; modifies ``inputs``.
 
     ``state`` has the new numbers: key of :func:`numbers_in` -> number. If the length of a run of equal tokens changes,
     arguments and masks with equally many tokens per row change with it.
     """
-    tokens = described(inputs)
+    tokens = rows_given(inputs)
     for (name, kind, place), number in sorted(state.items(), key=lambda one: (one[0][1] == ROWS, -int(one[0][2]))):
         if kind == COLUMN:
             for row in tokens[name]:
@@ -110,7 +110,7 @@ def stretch(inputs: dict[str, Any], tokens: dict[str, list[list[int]]], name: st
     before = len(tokens[name][0])
     length = next(length for first, length in runs(tokens[name][0]) if first == start)
     now = {**inputs, **{other: {"value": rows} for other, rows in tokens.items()}}
-    masks = [other for other in inputs if other not in tokens and follows(now, (other, "shape", 1))]
+    masks = [other for other in inputs if other not in tokens and follows_tokens(now, (other, "shape", 1))]
     for other, rows in tokens.items():
         if len(rows[0]) == before:
             tokens[other] = [[*row[:start], *[row[start]] * number, *row[start + length :]] for row in rows]
@@ -192,7 +192,7 @@ def is_whole(value: Any) -> TypeGuard[int]:
 def slots_of(config: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Slot]:
     """All slots (numbers that can be varied) of a config, followed by those of the inputs."""
     valued = [Slot("inputs", key, value, "dimension") for key, value in numbers_in(inputs)]
-    shaped = [slot for slot in numbers("inputs", (), inputs) if not follows(inputs, slot.key)]
+    shaped = [slot for slot in numbers("inputs", (), inputs) if not follows_tokens(inputs, slot.key)]
     return [*numbers("config", (), config), *valued, *shaped]
 
 
@@ -223,7 +223,7 @@ def applied(
     """
     sides = {"config": copy.deepcopy(dict(config)), "inputs": copy.deepcopy(dict(inputs))}
     moved = {slot: value for slot, value in state.items() if value != slot.value}
-    changed(sides["inputs"], {slot.key: value for slot, value in moved.items() if slot.key[-2:-1] in OF_VALUES})
+    change_numbers(sides["inputs"], {slot.key: value for slot, value in moved.items() if slot.key[-2:-1] in OF_VALUES})
     for slot in sorted(moved, key=lambda slot: slot.kind != "length"):
         if slot.key[-2:-1] not in OF_VALUES:
             put(sides[slot.side], slot, state[slot])

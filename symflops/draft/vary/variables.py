@@ -88,7 +88,7 @@ def moved(state: Mapping[Slot, int], variables: Sequence[tuple[Variable, int]]) 
     return found
 
 
-def well_formed(variables: Sequence[Variable], random: Random, share: float, origin: State, most: int) -> State | None:
+def random_state(variables: Sequence[Variable], random: Random, share: float, origin: State, most: int) -> State | None:
     """Random state (slot -> value) in which no number is over ``most`` times its given value or 8.
 
     Numbers that divide each other grow together, so later attempts change fewer variables. None if all attempts fail.
@@ -101,13 +101,13 @@ def well_formed(variables: Sequence[Variable], random: Random, share: float, ori
         most: The largest factor.
     """
     for turn in range(TURNS):
-        found = draw(variables, random, share if turn < TURNS // 2 else share / 3, origin)
+        found = random_attempt(variables, random, share if turn < TURNS // 2 else share / 3, origin)
         if found is not None and all(value <= most * max(WIDE, slot.value) for slot, value in found.items()):
             return found
     return None
 
 
-def draw(variables: Sequence[Variable], random: Random, share: float, origin: State) -> State | None:
+def random_attempt(variables: Sequence[Variable], random: Random, share: float, origin: State) -> State | None:
     """Random state (slot -> value) in which each variable changes with probability ``share``.
 
     Other variables are as in ``origin``. None if a slot would not be a positive integer.
@@ -118,7 +118,7 @@ def draw(variables: Sequence[Variable], random: Random, share: float, origin: St
         factors = divisors(variable, values)
         step = lcm(*factors)
         if variable in chosen:
-            values[variable] = drawn(variable, random, step, bool(factors))
+            values[variable] = random_value(variable, random, step, bool(factors))
         else:
             start = variable.lead.within(origin)
             values[variable] = start if start % step == 0 or variable.along else step * max(1, round(start / step))
@@ -140,7 +140,7 @@ def divisors(variable: Variable, values: Mapping[Variable, int]) -> list[int]:
     ]
 
 
-def drawn(variable: Variable, random: Random, step: int, divided: bool) -> int:
+def random_value(variable: Variable, random: Random, step: int, divided: bool) -> int:
     """Random value of a variable's lead; if it is ``divided`` by other numbers, a multiple of ``step``."""
     base = variable.lead.value
     even = base % 2 == 0
