@@ -15,7 +15,13 @@ from symflops.support.findings import SymflopsError
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A config field tested by a condition: its letter, its key, and its value in each config."""
+    """A config field that conditions test.
+
+    Attributes:
+        letter: Its letter in the spec.
+        key: Its dotted path in the config.
+        values: Its value in each config.
+    """
 
     letter: str
     key: str
@@ -79,7 +85,10 @@ class Guards:
 
     @property
     def sizes(self) -> dict[str, dict[str, Any]]:
-        """Letter -> fields for the ``sizes`` of the spec; the default is the value in the first config."""
+        """Letter of a field -> its declaration for the ``sizes`` of the spec: ``key``, and ``default`` or ``optional``.
+
+        The default is the text of the value in the first config; a field that is null there is optional.
+        """
         return {
             one.letter: {"key": one.key}
             | ({"optional": "true"} if one.values[0] is None else {"default": written(one.values[0])})
@@ -95,6 +104,9 @@ def guards_between(configs: Sequence[Mapping[str, Any]], given: Sequence[str], t
         given: The keys to look at.
         taken: Names that letters must not have.
         names: The name of each variant, for the message.
+
+    Returns:
+        These fields; none if there is only one config.
 
     Raises:
         SymflopsError: Two configs do not differ in any of the fields.
@@ -113,7 +125,7 @@ def guards_between(configs: Sequence[Mapping[str, Any]], given: Sequence[str], t
 
 
 def settings_between(configs: Sequence[Mapping[str, Any]], given: Sequence[str], taken: set[str]) -> list[Setting]:
-    """Fields among the keys ``given`` whose values differ between configs, fewest numbers first.
+    """Fields among the keys ``given`` whose values differ between configs; those with fewest integers come first.
 
     ``taken`` are names that their letters must not have.
     """
@@ -185,6 +197,7 @@ def condition(rows: Rows, index: str, count: str, family: Family, names: Names) 
     return None
 
 
+# functions that return a condition and its negation, and the test of (sample, index) that it makes
 Candidate = tuple[Callable[[], str], Callable[[], str], Test]
 
 
@@ -284,7 +297,7 @@ def lists_in(config: Any, key: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...
 
 
 def letter_of_list(key: tuple[Any, ...], names: Names, numbers: bool) -> str:
-    """Letter of the config list at ``key``, added to ``names`` if it is new.
+    """Letter of the config list at ``key``; ``names`` gets the letter if the list has none yet.
 
     ``numbers`` says that it is a list of indices, which may be missing from a config.
     """

@@ -38,7 +38,7 @@ LEAST_VALUES = 4
 LARGEST = 64
 FEW = (2, 3, 4)
 
-Atoms = Mapping[str, Vector]
+Atoms = Mapping[str, Vector]  # text of a symbol or rounded quotient -> its value in each sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def limited(vector: Vector, atoms: Atoms) -> Formula | None:
 def proportion(vector: Vector, atoms: Atoms) -> Formula | None:
     """Fit a fraction of ``x``, rounded to a multiple of a unit; None if none fits.
 
-    ``x`` is a symbol or rounded quotient, or a product of two.
+    ``x`` is a symbol or rounded quotient, or a product of two; the unit is a number, a symbol or a rounded quotient.
     """
     if len(set(vector)) < LEAST_VALUES or min(vector) < 1:
         return None
@@ -301,7 +301,10 @@ class Fitter:
         return Formula(tuple(terms.items()))
 
     def relevant(self, vector: Vector) -> list[str]:
-        """Names of the symbols that a vector depends on, as samples show that vary one variable alone."""
+        """Names of the symbols that a vector depends on, by the samples in which one variable changes alone.
+
+        All symbols if none of these samples changes the vector.
+        """
         certain = [name for name, places in self.solo.items() if any(vector[place] != vector[0] for place in places)]
         # a variable that varies together with these may cancel out, such as a patch that grows with its image
         beside = [

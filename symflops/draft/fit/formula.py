@@ -138,7 +138,10 @@ def ratio(vector: Vector, above: Sequence[Vector], below: Sequence[Vector]) -> F
 
 
 def affine(vector: Vector, columns: Sequence[Vector]) -> tuple[Fraction | None, int]:
-    """Fit ``vector = factor * product(columns) + shift``; returns (factor, shift), (None, 0) if none fits."""
+    """Fit ``vector = factor * product(columns) + shift`` at all samples; returns (factor, shift).
+
+    ``columns`` are vectors. (None, 0) if none fits with an integer shift of at most 64.
+    """
     products = product(columns)
     place = next((p for p in range(1, len(vector)) if products[p] != products[0]), None)
     if place is None:
@@ -171,7 +174,10 @@ def two_factors(vector: Vector, first: Vector, second: Vector, place: int) -> tu
 
 
 def solve(vector: Vector, columns: Sequence[Vector]) -> list[Fraction] | None:
-    """Factors with which ``columns`` sum to ``vector`` at all samples; None if there are none or several."""
+    """Factors, one per vector of ``columns``, with which these sum to ``vector`` at all samples.
+
+    None if there are none or several solutions.
+    """
     rows = [[Fraction(column[place]) for column in columns] + [Fraction(vector[place])] for place in range(len(vector))]
     width = len(columns)
     for step in range(width):
@@ -200,7 +206,7 @@ LONGEST = 6  # terms
 MANY = 160  # monomials: from here on, not all pairs are tried
 MOST_SHIFTED = 80
 
-Columns = Mapping[tuple[str, ...], Vector]
+Columns = Mapping[tuple[str, ...], Vector]  # names of a monomial's factors -> its value in each sample
 
 
 def monomial(vector: Vector, base: Mapping[str, Vector], pool: Mapping[str, Vector]) -> Formula | None:
@@ -329,7 +335,7 @@ def triple(vector: Vector, columns: Mapping[tuple[str, ...], Vector]) -> Formula
 
 
 def holds(vector: Vector, factors: Sequence[int], columns: Sequence[Vector]) -> bool:
-    """Whether the columns times their factors sum to ``vector`` at every sample."""
+    """Whether the vectors ``columns``, each times its factor, sum to ``vector`` at every sample."""
     return all(
         sum(factor * value for factor, value in zip(factors, row, strict=True)) == wanted
         for wanted, row in zip(vector, zip(*columns, strict=True), strict=True)
@@ -345,7 +351,7 @@ def different_samples(columns: Sequence[Vector]) -> list[int]:
 
 
 def solved(wanted: list[int], columns: list[list[int]]) -> tuple[int, int, int] | None:
-    """Small integer factors with which three lists of numbers sum to ``wanted``; None if there are none."""
+    """Nonzero integer factors, at most 16, with which the three ``columns`` sum to ``wanted``; None if none fit."""
     a, b, c = columns
     for x, y, z in ((0, 1, 2), (1, 2, 3), (0, 2, 4), (2, 4, 5)):
         if z >= len(wanted):

@@ -104,9 +104,10 @@ def names_of(family: Family, variables: Sequence[Variable], batch: Variable | No
 
 
 def symbol_of(names: Names, slot: Slot, family: Family, lead: bool) -> str | None:
-    """Symbol of a slot (number of config or inputs), existing or new.
+    """Symbol of a slot (number of config or inputs): that of an equal vector in ``names``, else a new one, stored there.
 
-    None if it is constant or has a formula in other symbols. A ``lead`` determines other slots, and always has a symbol.
+    None if the slot is constant, or an input dimension with a formula in other symbols. A ``lead``, which determines other
+    slots, has a symbol even then.
     """
     vector = tuple(value_in(sample, slot) for sample in family.samples)
     if slot.of_run:  # varying this slot changes the argument's total length
@@ -152,13 +153,13 @@ def is_made_of(names: Names, vector: Vector) -> bool:
 
 
 def value_in(sample: Sample, slot: Slot) -> int:
-    """Value of a slot in a sample: that of the complete config, else the one that the slot was set to."""
+    """Value of a slot (number of config or inputs) in a sample: by the complete config, else by the sample's state."""
     known = value_at(sample.config, slot.key) if slot.of_config else None
     return known if is_whole(known) else slot.within(sample.state)
 
 
 def letter(names: Names, slot: Slot) -> str:
-    """Letter for the config field at a slot; an item of a list gets the list's letter with an index."""
+    """Letter for the config field at a slot; for an item of a list, the list's letter with an index: ``c[0]``."""
     index = f"[{slot.key[-1]}]" if slot.of_list else ""
     key = slot.key[:-1] if index else slot.key
     for name, known in names.sizes.items():
@@ -188,7 +189,7 @@ def fitter_of(names: Names, family: Family) -> Fitter:
 
 
 def chunks_of(family: Family) -> tuple[int, ...]:
-    """Chunk lengths: rows or columns of matrix products that no config changes."""
+    """Lengths of chunks in ascending order: rows or columns of matrix products, at least 16, that no sample changes."""
     steps = [step for step in steps_in(family.samples[0].plan.entries) if step.kind == "matmul"]
     every = [family.parts[family.place[id(step)]] for step in steps]
     sides = [{size for one in same for size in (one.numbers[1], one.numbers[3])} for same in every]
@@ -218,7 +219,11 @@ def class_defaults(runner: Runner, samples: Sequence[Sample], names: Names, sign
 
 
 def default_of(subjects: Sequence[Subject], key: Sequence[Any], others: Mapping[str, Vector]) -> str | None:
-    """Default of the field at ``key``, as a number or an expression in other sizes; None if none fits."""
+    """Default of the field at ``key``, as the text of a number or of an expression in other sizes; None if none fits.
+
+    ``subjects`` are the class with the configs of several samples; ``others`` maps the letters of other sizes to their
+    values in the first three.
+    """
     first = subjects[:SAMPLES]
     values = [default_number(subject, key) for subject in first]
     if None in values or values == [value_at(subject.config, key) for subject in first]:
@@ -233,9 +238,9 @@ def default_of(subjects: Sequence[Subject], key: Sequence[Any], others: Mapping[
 
 
 def expressions(known: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:
-    """Pairs of an expression and its value per sample: sizes, quotients of two, and small multiples.
+    """Pairs (expression, its value in each sample) to try as a default: sizes, quotients of two, small multiples.
 
-    ``known`` are the sizes, with their values.
+    ``known`` maps the letters of sizes to their values.
     """
     yield from known.items()
     for one, x in known.items():
@@ -247,7 +252,10 @@ def expressions(known: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:
 
 
 def default_number(subject: Subject, key: Sequence[Any]) -> int | None:
-    """Number for the field at ``key`` that gives the same parameter shapes as omitting the field, or None."""
+    """Number for the field at ``key`` that gives the same parameter shapes as omitting the field.
+
+    None if no number does, if the field is no integer, or if the class does not build without it.
+    """
     now = value_at(subject.config, key)
     if not isinstance(now, int):
         return None
