@@ -238,7 +238,7 @@ class Merger:
         return found
 
     def aliases(self) -> dict[int, int] | None:
-        """Id of a step of the last item -> id of the body's value; where both are equal, no entry.
+        """Id of a step of the last item -> id of the body's value that replaces it; without those that stay the same.
 
         None if a value that only one case of a branch computes is read outside of the last item.
         """

@@ -46,7 +46,15 @@ def without_joins(entries: Sequence[Any], read: set[int]) -> tuple[Any, ...]:
 
 
 class Folder:
-    """Folds the module lists of a plan into loops, outermost lists first."""
+    """Folds the module lists of a plan into loops, outermost lists first.
+
+    Attributes:
+        outputs: References to the values that the module returns.
+        aliases: Id of a step of a folded item -> id of the step of the loop's body that replaces it.
+        readers: Id of a value -> ids of the steps that read it; -1 stands for loops and branches.
+        free: The next unused id.
+        users: Parameter -> ids of the steps that read it.
+    """
 
     def __init__(self, outputs: Sequence[Ref], steps: Sequence[Step]) -> None:
         self.outputs = outputs
@@ -59,7 +67,7 @@ class Folder:
                 self.users.setdefault(name, set()).add(step.id)
 
     def alias(self, ref: Ref) -> Ref:
-        """Reference with a step of a loop's last item replaced by the same step of the loop's body."""
+        """``ref``, or if it refers to a folded item, the reference to the same step of the loop's body."""
         while ref.kind in ("step", "carried") and ref.id in self.aliases:
             ref = replace(ref, id=self.aliases[ref.id])
         return ref
@@ -79,7 +87,7 @@ class Folder:
         self.aliases |= {b.id: a.id for a, b in zip(first, last, strict=True) if a.id != b.id}
 
     def fold(self, steps: list[Step], inside: str) -> list[Any]:
-        """Steps and loops for ``steps``, with the module lists below path ``inside`` folded."""
+        """``steps`` in order as steps and loops: the module lists below the path ``inside`` are folded into loops."""
         found: list[Any] = []
         place = 0
         while place < len(steps):

@@ -238,7 +238,7 @@ def runs_of(kind: Sequence[Key], depth: int) -> list[tuple[int, int]]:
 
 
 def longest(a: list[Any], b: list[Any]) -> list[Any]:
-    """Longest common subsequence of two lists of sequences, by the total length of its items."""
+    """Common subsequence of two lists of sequences with the greatest total length of its items."""
     table: list[list[int]] = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in reversed(range(len(a))):
         for j in reversed(range(len(b))):

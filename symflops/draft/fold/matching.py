@@ -148,9 +148,10 @@ def common_start(x: str, y: str) -> str:
 
 
 def compare(a: Sequence[Step], b: Sequence[Step], at: str, bt: str) -> list[Any] | None:
-    """The :func:`correspondence` of each operand of item ``a`` with that of ``b``; None if items differ.
+    """The :func:`correspondence` of each operand of item ``a`` with that of ``b``; None if the items differ.
 
-    ``at`` and ``bt`` are the paths of the items.
+    One list for all steps: the operands of the first step, then those of the next. ``at`` and ``bt`` are the paths of the
+    items.
     """
     if len(a) != len(b):
         return None
@@ -195,9 +196,10 @@ def correspondence(x: Ref, y: Ref, place_a: Mapping[int, int], place_b: Mapping[
 
 
 def initials(first: Sequence[Step], modes: Sequence[Any]) -> dict[int, Ref] | None:
-    """Position of a step in an item -> what the first item reads in place of the step of an item before.
+    """Initial values of a loop: position of a step in an item -> what the first item reads instead.
 
-    None if the first item reads different values for one position. ``modes`` has the :func:`correspondence` of each operand.
+    Later items read this step of the item before. None if the first item reads different values for one position.
+    ``modes`` has the :func:`correspondence` of each operand.
     """
     found: dict[int, Ref] = {}
     refs = [ref for step in first for ref in step.operands]
