@@ -15,8 +15,9 @@ DEFAULTS = {"bias": "true", "affine": "true"}  # of operators
 
 
 def called(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) -> list[Any]:
-    """Replace consecutive entries that match a library block by a call of the block, in bodies too.
+    """Entries in which a call of a library block replaces each run of entries that the block describes, in bodies too.
 
+    The fields of ``entries`` that have a body are changed in place.
     ``kept`` are the names that are read outside of ``entries``.
     """
     for _, fields in entries:
@@ -87,7 +88,7 @@ class Match:
         widths: Value of the block -> its width in the draft.
         equations: Pairs of expressions, the block's and the draft's, that must be equal.
         after: ``gate`` and ``add_to`` of the call -> names of their values.
-        shared: The distinct ``shared`` flags of entries with a path.
+        shared: The different texts of the field ``shared`` in entries with a path.
     """
 
     pattern: Pattern

@@ -276,7 +276,7 @@ def words_in(node: ast.expr) -> list[str]:
 
 
 def entries_in(fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Entries of a group's ``graph`` as (path, fields) pairs."""
+    """Entries of the list ``graph`` of a block or group, as pairs (path, fields); empty if there is no ``graph``."""
     parts = ((entry, *next(iter(entry.items()))) for entry in fields.get("graph", ()))
     return [(path, inner) if len(entry) == 1 and isinstance(inner, dict) else (HERE, entry) for entry, path, inner in parts]
 

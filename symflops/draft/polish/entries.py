@@ -1,4 +1,4 @@
-"""Queries on the names that graph entries read and bind."""
+"""Queries on the names that graph entries read and bind; an entry is a pair (path, fields)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BOOLEANS = ("true", "false")
 
 
 def names_in(fields: Mapping[str, Any], word: str) -> list[str]:
-    """Names of values in a field; empty for ``bias: true``."""
+    """Names of values in field ``word`` of an entry; empty if it lacks the field, and for ``bias: true``."""
     value = fields.get(word, [])
     if isinstance(value, str):
         return [] if word == "bias" and value in BOOLEANS else [value]
@@ -55,7 +55,7 @@ def writes(fields: Mapping[str, Any]) -> list[str]:
 
 
 def flat(entries: Sequence[Any]) -> Iterator[Any]:
-    """All entries in one sequence; the entries of a body follow the entry that has the body."""
+    """Pairs (path, fields) of all entries; the entries of a body follow the entry that has the body."""
     for key, fields in entries:
         yield key, fields
         yield from flat(fields.get("graph", ()))

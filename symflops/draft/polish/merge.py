@@ -100,7 +100,7 @@ def guards_of(branches: Sequence[Branch], documents: Sequence[Document]) -> Guar
 
 
 def leaves(config: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Dotted paths of all fields of a nested config."""
+    """Dotted paths, after ``prefix``, of all fields of a nested config that are not configs themselves."""
     return [
         path
         for name, value in config.items()
@@ -121,7 +121,7 @@ def inputs_of(documents: Sequence[Document], guards: Guards) -> dict[str, Any]:
 
 
 def entries_of(entries: Sequence[Any], number: int) -> list[Entry]:
-    """Plain entries of variant ``number`` as :class:`Entry` objects."""
+    """Entries of variant ``number``, which are pairs (path, fields), as :class:`Entry` objects."""
     found = []
     for key, fields in entries:
         head = {word: value for word, value in fields.items() if word != "graph"}
@@ -145,7 +145,7 @@ def joined(one: Sequence[Entry], other: Sequence[Entry]) -> list[Entry]:
 
 
 def guarded(entries: Sequence[Entry], within: frozenset[int], guards: Guards) -> list[Any]:
-    """Merged entries as plain entries; one that not all of the variants ``within`` have gets a condition."""
+    """Merged entries as pairs (path, fields); one that not all of the variants ``within`` have gets a condition."""
     found = []
     for entry in entries:
         fields = dict(entry.fields)
@@ -214,7 +214,7 @@ def name_of(meaning: Any, known: Mapping[str, Any], name: str, taken: set[str]) 
 
 
 def relettered(value: Any, letters: Mapping[str, str]) -> Any:
-    """Rename letters in all expressions of nested plain data."""
+    """Nested plain data with the letters in all its texts renamed; ``letters`` maps old to new ones."""
     if isinstance(value, Mapping):
         return {relettered(name, letters): relettered(item, letters) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -223,7 +223,10 @@ def relettered(value: Any, letters: Mapping[str, str]) -> Any:
 
 
 def relettered_fields(fields: Mapping[str, Any], letters: Mapping[str, str], streams: Mapping[str, str]) -> dict[str, Any]:
-    """Rename letters and streams in the fields of an input or entry; value and operator names stay."""
+    """Fields of an input or entry with letters and streams renamed; names of values and operators stay.
+
+    ``letters`` and ``streams`` map old to new names.
+    """
     found: dict[str, Any] = {}
     for word, value in fields.items():
         if word == "graph":
@@ -236,12 +239,12 @@ def relettered_fields(fields: Mapping[str, Any], letters: Mapping[str, str], str
 
 
 def relettered_entries(entries: Sequence[Any], letters: Mapping[str, str], streams: Mapping[str, str]) -> list[Any]:
-    """Rename letters and streams in entries."""
+    """Entries with letters and streams renamed; ``letters`` and ``streams`` map old to new names."""
     return [(key, relettered_fields(fields, letters, streams)) for key, fields in entries]
 
 
 def with_values_of(first: Document, other: Document) -> Document:
-    """``other`` with values named as in ``first`` wherever entries are equal."""
+    """``other`` with values named as in ``first`` where entries are equal; other values that clash are numbered."""
     names = common_values(first, other)
     taken = {*names.values(), *other.inputs}
     for name in made(other.entries):

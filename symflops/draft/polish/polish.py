@@ -26,7 +26,7 @@ from symflops.draft.write.values import Val
 
 
 def polished(entries: list[Any], kept: set[str]) -> list[Any]:
-    """Simplify entries and bodies in place, without a change of meaning.
+    """Simplify entries and bodies in place, without a change of meaning; returns ``entries``.
 
     ``kept`` are the names of values that are read outside of ``entries``.
     """
@@ -158,7 +158,7 @@ def fuse_gate(entries: list[Any], kept: set[str]) -> bool:
 
 
 def inlined(entries: list[Any]) -> list[Any]:
-    """Move sums after a branch into its cases; replace a group of one entry by the conditional entry."""
+    """Entries with sums after a branch moved into its cases, and each group of one entry replaced by this entry."""
     for _, fields in entries:
         if "graph" in fields:
             fields["graph"] = inlined(fields["graph"])
@@ -198,7 +198,7 @@ def add_in_cases(entries: list[Any]) -> bool:
 
 
 def last_of_cases(entries: list[Any], place: int, base: str, term: str) -> list[dict[str, Any]]:
-    """Last entries of the conditional groups before ``place`` that make ``term``.
+    """Fields of the last entries of the conditional groups before ``place`` that make ``term``.
 
     Empty if one of them cannot add the value to ``base`` itself.
     """
@@ -265,7 +265,9 @@ def split(
 
 
 def parts_by_stream(parts: Sequence[list[str]], views: Iterable[str], values: Mapping[str, Val]) -> list[list[str]] | None:
-    """Parts of an attention's result by stream of the queries; None if the attention cannot be split.
+    """For each stream of the queries, the names of the values that are selected from the result in this stream.
+
+    None if the attention cannot be split.
 
     Args:
         parts: Names of the concatenated values: queries, keys, values.
