@@ -32,7 +32,7 @@ class Explorer:
         base: The signature of the module as given.
         late: Whether time is up.
         tell: Receives progress messages.
-        moves: Receives the findings; its ``filled`` slots are varied alone or not at all.
+        moves: Receives the findings; slots in ``filled``, which have the class's defaults, are not varied with others.
         idle: Dimensions that can change with others, without effect on the signature.
     """
 
@@ -105,7 +105,7 @@ class Explorer:
         return "limited" if most < lead.value * 2 else "inert"
 
     def signature(self, variable: Variable, value: int) -> Any:
-        """Signature with another value of a variable's lead; None if the module rejects it or time is up."""
+        """Signature with ``value`` for a variable's lead, its other slots following; None if rejected or out of time."""
         state = moved({}, [(variable, value)])
         return None if state is None or self.late() else self.trial(state)
 

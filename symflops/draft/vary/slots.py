@@ -60,7 +60,7 @@ def numbers_in(inputs: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int]
 
 
 def runs(row: list[int]) -> list[tuple[int, int]]:
-    """Pairs (start, length) of the runs of equal numbers in a row."""
+    """Pairs (start, length) of the runs of equal numbers in a row, in order."""
     starts = [place for place in range(len(row)) if not place or row[place] != row[place - 1]]
     return [(start, end - start) for start, end in pairwise([*starts, len(row)])]
 
@@ -79,7 +79,7 @@ def follows_tokens(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> bool:
 
 
 def change_numbers(inputs: dict[str, Any], state: Mapping[tuple[Any, ...], int]) -> None:
-    """Change numbers of the arguments that ``inputs`` gives as lists of rows; modifies ``inputs``.
+    """Change numbers of the arguments that ``inputs`` gives as lists of rows, in place.
 
     ``state`` has the new numbers: key of :func:`numbers_in` -> number. If the length of a run of equal tokens changes,
     arguments and masks with equally many tokens per row change with it.

@@ -24,7 +24,7 @@ class Variable:
 
     Attributes:
         lead: The slot that determines the others.
-        ratio: Slots at a fixed ratio to the lead.
+        ratio: Slots at a fixed ratio to the lead: they grow by its factor.
         delta: Slots at a fixed difference from the lead.
         along: Slots proportional to a power of the lead, with the power; formulas have no symbols for them.
     """
@@ -65,9 +65,9 @@ class Moves:
 
 
 def moved(state: Mapping[Slot, int], variables: Sequence[tuple[Variable, int]]) -> State | None:
-    """State (slot -> value) with new values for the leads of ``variables`` and the slots tied to them.
+    """State (slot -> value) ``state`` with other values of variables: pairs (variable, new value of its lead).
 
-    None if a slot would not be a positive integer.
+    The other slots of each variable follow. None if a slot would not be a positive integer.
     """
     factors: dict[Slot, Fraction] = {}
     shifts: dict[Slot, int] = {}
@@ -205,9 +205,8 @@ class Partners:
 def options(slot: Slot, coupled: Sequence[Slot], slots: Sequence[Slot], moves: Moves) -> list[Variable]:
     """Variables (slots varied together) to try for ``slot``, likeliest first.
 
-    ``coupled`` are the slots that cannot be varied alone, ``slots`` all slots, ``moves`` what is known about them.
-
-    Partners include inert dimensions, such as those of a mask, but no inert config fields.
+    ``coupled`` are the slots that cannot be varied alone, ``slots`` all slots, ``moves`` what is known about them. The others
+    may be dimensions without effect, such as those of a mask, but not config fields without effect.
     """
     if slot.value < 1:
         return []
