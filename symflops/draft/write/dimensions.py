@@ -27,6 +27,12 @@ class Axes:
     """Finds formulas of axis lengths, each derived from an axis seen before where possible.
 
     A vector has the length of an axis in each sample (run with another config).
+
+    Attributes:
+        fitter: Finds and stores the formulas.
+        seen: The vectors of the axes so far, the latest last.
+        derived: Convolutions of one axis whose result has the formula that the operator derives: (length before, length
+            after, kernel, stride, padding, dilation).
     """
 
     def __init__(self, fitter: Fitter) -> None:
@@ -39,7 +45,7 @@ class Axes:
         if self.unknown(vector):
             found = next(self.near(vector), None)
             if found is not None:
-                self.name(vector, found)
+                self.store(vector, found)
         self.seen.pop(vector, None)
         self.seen[vector] = None
         return self.fitter.formula(vector)
@@ -101,7 +107,11 @@ class Axes:
     def convolved(
         self, before: Vector, after: Vector, kernel: Vector, stride: Vector, padding: Vector, dilation: Vector
     ) -> None:
-        """Fit an axis after a convolution: ``(n + 2p - d(k-1) - 1) // s + 1``."""
+        """Find and store the formula of an axis after a convolution: ``(n + 2p - d(k-1) - 1) // s + 1``.
+
+        The arguments are the vectors of the axis's length before and after it, and of its options on this axis. If the axis
+        gets that formula, the convolution is added to ``derived``.
+        """
         self.formula(before)
         rows = zip(before, kernel, stride, padding, dilation, strict=True)
         if after != tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in rows):
@@ -109,7 +119,7 @@ class Axes:
             return
         found = self.length(before, kernel, stride, padding, dilation)
         if found is not None and self.unknown(after):
-            self.name(after, found)
+            self.store(after, found)
         known = self.formula(after)
         if found is not None and known is not None and set(found.terms) == set(known.terms):
             self.derived.add((before, after, kernel, stride, padding, dilation))
@@ -137,7 +147,7 @@ class Axes:
             return total([(symbol(f"({bracket(n.text)}//{bracket(s.text)})"), 1)], int(whole) + 1)
         return symbol(f"({bracket(total([(n, 1), (border, 1), (s, 1)], 0).text)}//{bracket(s.text)})")
 
-    def name(self, vector: Vector, found: Formula) -> None:
+    def store(self, vector: Vector, found: Formula) -> None:
         """Store ``found`` as the formula of axis ``vector``; a quotient may be a factor of later formulas."""
         self.fitter.known[vector] = found
         if len(found.terms) == 1 and any(len(one) > 2 for one in found.atoms):
