@@ -18,7 +18,7 @@ from symflops.draft.fit.conditions import guards_between
 from symflops.draft.limits import TooLongError, limit_memory
 from symflops.draft.polish.merge import Branch, leaves, merged
 from symflops.draft.prove.verdict import prove
-from symflops.draft.sample.runner import with_published_levels
+from symflops.draft.sample.samples import with_published_levels
 from symflops.draft.study import Draft, Study, study_config
 from symflops.draft.trace.subject import Subject, full_config
 from symflops.draft.write.draft_document import Document

@@ -12,8 +12,7 @@ from typing import Any
 from symflops.draft.fit.symbols import Names, class_defaults, fitter_of, names_of
 from symflops.draft.polish.block_patterns import patterns_in
 from symflops.draft.prove.prove import DRAWN, Proof, library, model_of
-from symflops.draft.sample.family import Family
-from symflops.draft.sample.runner import Runner, explored, with_longer_inputs
+from symflops.draft.sample.samples import Family, Runner, explored, with_longer_inputs
 from symflops.draft.sample.sampling import family_of
 from symflops.draft.trace import gate
 from symflops.draft.trace.subject import Subject

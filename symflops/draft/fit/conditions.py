@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from symflops.draft.fit.symbols import Names, fresh, value_at
-from symflops.draft.sample.family import Family
+from symflops.draft.sample.samples import Family
 from symflops.draft.vary.slots import is_whole
 from symflops.support.findings import SymflopsError
 

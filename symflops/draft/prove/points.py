@@ -27,7 +27,7 @@ from symflops.draft.prove.prove import (
     measured,
     runs,
 )
-from symflops.draft.sample.family import starred
+from symflops.draft.sample.samples import starred
 from symflops.draft.study import HOLD_OUTS, Study
 from symflops.draft.trace.subject import Subject, completed, full_config
 from symflops.draft.trace.tape import taped

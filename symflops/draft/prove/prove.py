@@ -13,7 +13,7 @@ from typing import Any
 from symflops.api import Model
 from symflops.compiler import Memo
 from symflops.draft.limits import attempt
-from symflops.draft.sample.family import starred
+from symflops.draft.sample.samples import starred
 from symflops.draft.trace import gate
 from symflops.draft.trace.subject import Subject, full_config
 from symflops.draft.trace.tape import guessing_values

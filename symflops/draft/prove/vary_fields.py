@@ -17,8 +17,7 @@ from typing import Any
 from symflops.draft.limits import attempt
 from symflops.draft.prove.points import batch_of
 from symflops.draft.prove.prove import FULL, Parameters, Proof, Prover, first_line, measured
-from symflops.draft.sample.family import starred
-from symflops.draft.sample.runner import SLOWER
+from symflops.draft.sample.samples import SLOWER, starred
 from symflops.draft.study import Study
 from symflops.draft.trace.subject import Subject, completed, full_config
 from symflops.draft.trace.tape import taped

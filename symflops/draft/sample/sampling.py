@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from symflops.draft.sample.family import Family, Sample, executed, skeleton
-from symflops.draft.sample.runner import Runner, key_of
+from symflops.draft.sample.samples import Family, Runner, Sample, executed, key_of, skeleton
 from symflops.draft.trace.steps import walk
 from symflops.draft.vary.slots import Slot
 from symflops.draft.vary.variables import WIDE, Moves, Variable, moved, random_state

@@ -15,7 +15,7 @@ from typing import Any
 from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.formula import Formula, Monomial, Vector, bracket, product, ratio, symbol, words
 from symflops.draft.fit.symbols import Names, fresh
-from symflops.draft.sample.family import Family
+from symflops.draft.sample.samples import Family
 from symflops.draft.trace.steps import Step
 
 NEAREST = 16

@@ -9,7 +9,7 @@ from typing import Any
 
 from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.symbols import Names, value_at
-from symflops.draft.sample.family import Family
+from symflops.draft.sample.samples import Family
 from symflops.draft.write.dimensions import Unsolved
 from symflops.draft.write.graph import Style, write_graph
 from symflops.draft.write.values import Val, Values, identifier
