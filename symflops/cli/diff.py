@@ -152,7 +152,7 @@ def formula(found: Any) -> Iterator[str]:
 
 
 def causes(found: Any, top: int) -> Iterator[str]:
-    """Format the first ``top`` causes as table lines, and all others as one line with their sums."""
+    """Yield the lines of a table: the ``top`` largest causes of a difference of two models, and one line for all others."""
     if not found.causes:
         yield "no cause: both cost the same"
         return

@@ -188,7 +188,14 @@ class _Analyser:
     def growth(
         self, unknown: Unknown, reach: str, assumed: tuple[Assumption, ...], costs: Mapping[str, Mapping[str, Powers]]
     ) -> Growth:
-        """Assemble the :class:`Growth` in one length; ``costs`` maps passes to part -> power -> coefficient."""
+        """How the FLOPs of both passes grow with one length: crossovers, shares of attention, and the cost of one more token.
+
+        Args:
+            unknown: The length that grows, or several that are equal.
+            reach: ``LONG`` or ``SHORT``: whether windows are shorter than the length.
+            assumed: The values of the other lengths.
+            costs: Pass -> part of the model -> power of the length -> coefficient in FLOPs.
+        """
         attention, others = sides(costs[FORWARD])
         crossovers = tuple(
             self.crossover(work, *sides(costs[work]), unknown, assumed) for work in PASSES if ATTENTION in costs[work]
@@ -271,7 +278,9 @@ class _Analyser:
         return found
 
     def by_degree(self, items: str, weights: Mapping[Formula, Fraction], lengths: Lengths) -> dict[Fraction, dict[str, Poly]]:
-        """Map each power of the tokens to the forward work of one item that it contains: part -> polynomial.
+        """Map each power of the tokens to the forward FLOPs of an item that grow with it: part -> polynomial of the lengths.
+
+        ``weights`` has, for each length that grows with the tokens, the power of the tokens with which it grows.
 
         Raises:
             NotPolynomialError: the work is no polynomial of its lengths.

@@ -144,7 +144,8 @@ def _example(estimator: Any, rows: Sequence[Any]) -> str:
 
     taken = getattr(estimator, "taken", {})
     for length in WIDE if any(len(axes) > 1 for _, axes, _ in rows) else SHORT:
-        for known in ({}, taken) if taken else ({},):
+        roomy = {axes[0]: length**2 for _, axes, _ in rows if len(axes) == 1}  # texts that hold the tokens of images
+        for known in ({}, *filter(None, (taken, roomy))):
             items = [{axis: known.get(axis, size) for _, axes, _ in rows for axis in axes} for size in (length, length // 2)]
             batch = {name: [row_of(item, axes) for item in items] if axes else len(items) for name, axes, _ in rows}
             try:

@@ -135,7 +135,7 @@ def _meet(conditions: Iterable[Expr], atoms: Iterable[Expr]) -> bool:
 
 @lru_cache(maxsize=1 << 15)
 def _implies(factor: Expr, condition: Expr) -> bool:
-    """Whether ``factor`` is 0 whenever ``condition`` is 0; False for a bracket."""
+    """Whether ``factor`` is known to be 0 whenever ``condition`` is 0; False for a factor that is itself a bracket."""
     if is_bracket(factor):
         return False
     base, bound = condition.args

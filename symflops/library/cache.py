@@ -214,7 +214,7 @@ def prune() -> None:
 
 
 def clear() -> int:
-    """Remove all entries, and return the number of them."""
+    """Remove all derived programs from the user's cache; return how many there were."""
     found = list(entries())
     for path in found:
         path.unlink(missing_ok=True)

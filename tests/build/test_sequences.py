@@ -39,7 +39,7 @@ def figures(name: str, config: dict[str, Any], sizes: dict[str, Any], regime: Re
 
 
 @given(layers=st.integers(1, 6), data=st.data(), regime=st.sampled_from(REGIMES))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_hints_are_as_if_written_out(layers, data, regime):
     at = tuple(sorted(data.draw(st.sets(st.integers(0, layers - 1), min_size=1))))
     config = {"num_layers": layers, "vace_layers": list(at)}
@@ -47,7 +47,7 @@ def test_hints_are_as_if_written_out(layers, data, regime):
 
 
 @given(half=st.integers(1, 4), regime=st.sampled_from(REGIMES))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_skips_are_as_if_written_out(half, regime):
     assert figures("hunyuan_dit", {"num_layers": 2 * half}, {}, regime) == figures("hunyuan_dit", {"num_layers": 2 * half}, {"L": 2 * half}, regime)
 

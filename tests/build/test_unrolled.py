@@ -53,9 +53,8 @@ def published(model: Model) -> Iterator[dict[str, Any] | None]:
     yield from (witness["config"] for witness in witnesses)
 
 
-@pytest.mark.parametrize(
-    ("name", "config", "lengths"), [("unet_2d_condition", UNET, [8, 12]), pytest.param("unet_3d_condition", UNET_3D, [2, 8, 12], marks=pytest.mark.thorough)]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("name", "config", "lengths"), [("unet_2d_condition", UNET, [8, 12]), ("unet_3d_condition", UNET_3D, [2, 8, 12])])
 def test_twelve_layers_are_those_of_the_real_class(name, config, lengths):
     """All parameters by name, and the work of every module."""
     report = verify_live(load(name), LiveCase({**config, **SMALL}, {"latent": [lengths], "prompt": [5]}))

@@ -6,12 +6,15 @@ import shlex
 import subprocess
 import sys
 
+import pytest
+
 from symflops.cli import trace, verify
 from tests.docs.pages import DOCS, blocks, commands, run, same
 
 PAGE = DOCS / "tracing.md"
 
 
+@pytest.mark.thorough
 def test_the_example_runs_word_for_word(tmp_path):
     ran, code = 0, ""
     for block in blocks(PAGE):

@@ -43,7 +43,7 @@ def disagreements(model: Model, case: LiveCase) -> list[str]:
     return [f"{row.batch}: {row}" for row in found if ONE_VALUE not in row.failed]
 
 
-@pytest.mark.parametrize(("name", "place"), sampled(CASES, 45, 24))
+@pytest.mark.parametrize(("name", "place"), sampled(CASES, 45, 14))
 def test_a_spec_refuses_what_its_class_does(name: str, place: int) -> None:
     assert not disagreements(load(name), cases_of(find_spec(name))[place])
 

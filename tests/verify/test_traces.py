@@ -76,8 +76,10 @@ def test_numbers_are_those_of_the_counter_on_real_tensors(name, shape, options):
     assert found.numbers == {"parameters": sum(one.numel() for one in model.parameters()), "forward": forward, "backward": backward}
 
 
-@pytest.mark.parametrize(("kind", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
-@pytest.mark.parametrize("both", [False, True])
+CELLS = [(kind, gates, both) for kind, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)) for both in (False, True)]
+
+
+@pytest.mark.parametrize(("kind", "gates", "both"), [pytest.param(*cell, marks=[] if cell in (("LSTM", 4, True), ("GRU", 3, False)) else pytest.mark.thorough) for cell in CELLS])
 def test_recurrent_layers_are_counted_step_by_step(kind, gates, both):
     found = symflops.trace(modules.Recurrent(kind, 10, 16, 2, both), torch.randn(2, 7, 10))
     ways = 1 + both
@@ -206,8 +208,10 @@ def test_a_class_of_transformers_tells_the_closed_form_that_is_known():
     assert found.numbers["parameters"] == 6_738_415_616
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", ["SmolLM3ForCausalLM", "BertForMaskedLM", "Qwen3MoeForCausalLM", "XLNetLMHeadModel", "Gemma2ForCausalLM", "Dinov2WithRegistersForImageClassification"])
+CI, NIGHT = ("SmolLM3ForCausalLM", "XLNetLMHeadModel"), ("BertForMaskedLM", "Qwen3MoeForCausalLM", "Gemma2ForCausalLM", "Dinov2WithRegistersForImageClassification")
+
+
+@pytest.mark.parametrize("name", [*(pytest.param(name, marks=pytest.mark.thorough) for name in CI), *(pytest.param(name, marks=pytest.mark.nightly) for name in NIGHT)])
 def test_classes_of_transformers_are_proven(name):
     import transformers
 

@@ -28,7 +28,11 @@ def called(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) -> l
 
 
 def replaced(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) -> Iterator[Any]:
-    """Entries of one list with the best matching call of a block at each position; bodies are unchanged."""
+    """Yield the entries of one list, with a call of a block in place of each run of entries that one of ``patterns`` matches.
+
+    Of several patterns that match at a position, the call with the fewest fields is taken. ``kept`` are names that are read
+    outside of the list, which a call must still write. Bodies of loops and groups stay as they are.
+    """
     place = 0
     while place < len(entries):
         calls = [(one, pattern) for pattern in patterns if (one := matched(pattern, entries, place, kept))]

@@ -146,7 +146,10 @@ def admit(entry: Entry, config: Mapping[str, Any]) -> None:
 
 
 def outside(entry: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
-    """Texts ``path = value`` for the fields of a config with values for which the draft does not hold."""
+    """Yield ``path = value`` for each field of a config whose value the draft was not proven for.
+
+    ``entry`` is the class's entry in the draft's census; its key ``guarded`` maps fields to the values that were proven.
+    """
     for path, known in entry["guarded"].items():
         wrong = [value for value in values_at(config, path) if not holds(value, known, config)]
         yield from (f"{path} = {json.dumps(value, default=str)}" for value in wrong)
@@ -155,7 +158,10 @@ def outside(entry: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str
 
 
 def holds_for(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Lines ``path: values`` for the fields of which a draft, by its census, holds at these values alone."""
+    """Yield ``path: values`` for each field that may have only the values that a draft was proven for.
+
+    ``entry`` is the class's entry in the draft's census.
+    """
     for path, known in entry.get("guarded", {}).items():
         values = [json.dumps(value, default=str) for value in known["values"]]
         values = [*values[:SHOWN], *([f"{len(values) - SHOWN} more"] if len(values) > SHOWN else [])]

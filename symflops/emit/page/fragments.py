@@ -69,7 +69,7 @@ class Fragments:
 
 
 def fragments(program: Program) -> Fragments:
-    """Collect the fragments of ``program``; its first convention counts the modules."""
+    """Collect the parts of a page that ``render --fragment`` prints alone, with FLOPs by module under the first convention."""
     program, first = program.first(), program.conventions[0]
     whole = page(program)
     groups = tuple((regime.name, group) for regime in whole.regimes for group in regime.groups if group.forms)

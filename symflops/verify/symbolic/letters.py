@@ -12,9 +12,11 @@ LETTERS = (
     ("hidden_size", "D"), ("d_model", "D"), ("n_embd", "D"), ("embed_dim", "D"), ("dim", "D"), ("in_channels", "c"),
     ("out_channels", "o"), ("channels", "c"), ("patch", "p"), ("image_size", "R"), ("max_position", "X"), ("positions", "X"),
     ("rank", "r"), ("kernel", "K"), ("stride", "s"), ("width", "D"), ("words", "V"), ("state", "N"),
-    ("groups", "g"), ("text", "J"), ("hidden", "F"), ("mlp", "F"),
+    ("groups", "g"), ("text", "J"),
 )  # fmt: skip
 """Letter of the fields whose last word contains a text; the first match counts."""
+MORE = (("hidden", "F"), ("mlp", "F"))
+"""Further letters of traces; a draft names such fields by their initials."""
 
 
 def letters_of(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
@@ -30,6 +32,6 @@ def letters_of(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str
 def candidates(name: str) -> Iterator[str]:
     """Yield short names for a field, the best first."""
     last = name.rpartition(".")[2] if not name.rpartition(".")[2].isdigit() else name.split(".")[-2]
-    letter = next((letter for text, letter in LETTERS if text in last), last[:1].upper())
+    letter = next((letter for text, letter in (*LETTERS, *MORE) if text in last), last[:1].upper())
     yield letter
     yield from (f"{letter}{number}" for number in count(2))
