@@ -67,9 +67,9 @@ class Watch:
             self.seen.append(f"{event}{args!r:.100}")
 
     def known(self, path: object) -> bool:
-        """Whether a file is of the installed packages or the standard library."""
+        """Whether a file is of the installed packages or the standard library, some of whose files are links (Debian)."""
         text = os.fsdecode(path) if isinstance(path, (bytes, os.PathLike)) else str(path)
-        return os.path.realpath(text).startswith(self.code)
+        return os.path.realpath(text).startswith(self.code) or os.path.dirname(text) == os.path.dirname(os.__file__)
 
     def executed(self, code: object) -> None:
         name = getattr(code, "co_filename", "?")

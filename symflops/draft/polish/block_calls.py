@@ -30,7 +30,7 @@ def called(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) -> l
 def replaced(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) -> Iterator[Any]:
     """Yield the entries of one list, with a call of a block in place of each run of entries that one of ``patterns`` matches.
 
-    Of several patterns that match at a position, the call with the fewest fields is taken. ``kept`` are names that are read
+    Of several patterns that match at a position, one that replaces most entries is taken. ``kept`` are names that are read
     outside of the list, which a call must still write. Bodies of loops and groups stay as they are.
     """
     place = 0
