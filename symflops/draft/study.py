@@ -21,6 +21,8 @@ from symflops.draft.write.draft_document import Document, document
 from symflops.draft.write.graph import Style
 from symflops.support.findings import SymflopsError
 from symflops.verify.classes import config_class_of, referenced, signature_of
+from symflops.verify.symbolic.expressions import text_of
+from symflops.verify.symbolic.identity import Identity
 
 HOLD_OUTS = 5
 WITH = " with "
@@ -91,6 +93,7 @@ class Draft:
         fields: The census, as :func:`symflops.draft.prove.verdict.entry_of` returns it.
         holds_for: Lines ``field: values`` for the fields of which the draft holds at these values alone.
         census: The text of the census file.
+        forms: For each variant, the difference from the closed forms of the class; empty if samples were wrong already.
     """
 
     subject: Subject
@@ -110,6 +113,7 @@ class Draft:
     fields: dict[str, Any] = field(default_factory=lambda: {"described": [], "free": [], "guarded": {}, "words": {}})
     holds_for: list[str] = field(default_factory=list)
     census: str = ""
+    forms: list[Identity] = field(default_factory=list)
 
     @property
     def varied(self) -> list[str]:
@@ -126,6 +130,16 @@ class Draft:
     def exact(self) -> bool:
         """Whether the draft is fully proven, with no reason to call it partial."""
         return not any(self.partial)
+
+    @property
+    def proof(self) -> str:
+        """Why an exact draft is exact: at which sizes its formulas are its class's own, or why that is not known."""
+        for one in self.forms:
+            if one.traced is None or one.grade != "identity":
+                numbers = (f"{name} is a number: {why}" for name, why in one.numbers.items())
+                return f"for these configurations: {one.failed or next(numbers, one.traced.unproven if one.traced else '')}"
+        conditions = dict.fromkeys(text_of(one) for forms in self.forms if forms.traced for one in forms.traced.domain)
+        return "for all sizes" + (f" where {', '.join(conditions)}" if conditions else "")
 
     @property
     def partial(self) -> Iterator[str]:

@@ -79,9 +79,14 @@ def within_time(
 
 def published_proof(prover: Prover, document: Document, study: Study, label: str, one: Subject) -> Proof:
     """Proof at a published config that belongs to ``study``."""
+    return replace(within_time(prover, label, one, *batch_at(document, study, one.inputs)), kind=PUBLISHED)
+
+
+def batch_at(document: Document, study: Study, inputs: Mapping[str, Any]) -> tuple[dict[str, int], int]:
+    """(Letter of a length of the document -> value, batch size) of other arguments, given as descriptions."""
     slots = [*study.names.lengths.values(), *([study.batch.lead] if study.batch else [])]
-    state = {slot: dimension(one.inputs, slot.key, slot.value) for slot in slots}
-    return replace(within_time(prover, label, one, *batch_of(document, study, state, one.inputs)), kind=PUBLISHED)
+    state = {slot: dimension(inputs, slot.key, slot.value) for slot in slots}
+    return batch_of(document, study, state, inputs)
 
 
 def study_of(one: Subject, studies: Sequence[Study]) -> Study | str:

@@ -33,6 +33,7 @@ RANK = 4
 SINGLE = "single"
 NO_MEMORY = ("allocate memory", "could not create a primitive")  # messages of PyTorch's allocator and of oneDNN
 DRAWN, GIVEN, PUBLISHED, DEFAULTS, VALUES, TOGETHER = "drawn", "given", "published", "defaults", "values", "together"
+FORMS = "forms"
 SHOWN = 3
 NOWHERE = Path(__file__) / "draft.yaml"  # a path without a census file
 FULL = Regime("full", train=("*",))
@@ -101,7 +102,7 @@ class Proof:
         checks: Number of comparisons made.
         differences: One text for each comparison that failed.
         kind: How the configuration was chosen: drawn at random, given, published, the class's defaults, with drawn values of
-            tensors, or several fields of the config changed together.
+            tensors, several fields of the config changed together, or by the closed forms of the class.
         of: The name of the variant; empty for the first config.
         refused: Whether there was not enough memory.
     """

@@ -217,7 +217,7 @@ class FieldSurvey:
     def verdict(self, path: str, changes: Changes, trial: Trial) -> Row:
         """Compare the real class with the draft at one trial; returns the verdict.
 
-        ``path`` is the field that is judged, ``changes`` are all changed fields.
+        ``path`` is the field that is judged, empty for none; ``changes`` are all changed fields.
         """
         row = Row(0, path, changes, UNBUILT)
         real = self.real_of(trial.subject)
@@ -230,7 +230,7 @@ class FieldSurvey:
         why, refused = self.compared(real, trial)
         inert = same and real.passes == self.real.passes
         if why:
-            if real.names == self.real.names and self.longer(real, trial):
+            if path and real.names == self.real.names and self.longer(real, trial):
                 self.counts.setdefault(path, why)
             return replace(row, verdict=WRONG, why=why)
         if real.passes is None and not refused:

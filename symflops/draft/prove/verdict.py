@@ -14,7 +14,9 @@ from random import Random
 from typing import Any
 
 from symflops.draft.limits import attempt
+from symflops.draft.prove.class_forms import forms_of, forms_proofs, settle
 from symflops.draft.prove.points import (
+    batch_of,
     default_proof,
     default_subject,
     drawn_proofs,
@@ -267,7 +269,8 @@ def fewest(survey: FieldSurvey, changes: Changes) -> Mapping[str, Any]:
     return found
 
 
-DRAWING, VARYING = 0.2, 0.6  # minimum shares of a config's time limit
+DRAWING, VARYING, TRACING = 0.2, 0.6, 0.4  # minimum shares of a config's time limit; the last one is a maximum
+LEAST_SECONDS = 30.0  # for a trace
 
 
 def prove(
@@ -298,6 +301,9 @@ def prove(
         study.runner.deadline = max(until, time.monotonic() + DRAWING * timeout)
         found.proofs += drawn_proofs(prover, document, study)
         found.proofs += value_proofs(prover, document, study)
+    for study in studies if all(proof.exact for proof in found.proofs) and not found.unsolved else ():
+        study.runner.tell("tracing its class")
+        found.forms.append(forms_of(prover, study, batch_of(document, study, {}), max(LEAST_SECONDS, TRACING * timeout)))
     try:
         judge(found, prover, document, studies, published, max(until, time.monotonic() + VARYING * timeout))
     except Exception as error:  # must not lose the draft
@@ -312,6 +318,9 @@ def judge(
     Adds the results to ``found``; ``until`` is when time is up, on the monotonic clock.
     """
     surveys = surveyed(found, prover, document, studies, until)
+    for survey, forms in zip(surveys, found.forms, strict=False):
+        settle(forms, survey, found.fields)
+        found.proofs += forms_proofs(forms, survey, lambda config: any(outside(found.fields, config)))
     for number, one in enumerate(published, 1):
         label = f"published config {number}"
         study_or_reason = study_of(one, studies)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from symflops.support.findings import SymflopsError
@@ -90,27 +90,3 @@ def full_config(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 def completed(kind: Any, config: Mapping[str, Any]) -> dict[str, Any]:
     """``config`` plus, if the class ``kind`` has no config class, the defaults in its signature."""
     return {**({} if config_class_of(kind) else signature_of(kind)), **config}
-
-
-def summed(output: Any) -> list[Any]:
-    """Tensors that the loss sums: all that a module returns, nested ones included.
-
-    Raises:
-        SymflopsError: The module returns no tensor.
-    """
-    found = list(returned(output))
-    if not found:
-        raise SymflopsError(f"the module returns no tensor to sum but a {type(output).__name__}")
-    return found
-
-
-def returned(output: Any) -> Iterator[Any]:
-    """Tensors of a module's output; those inside other objects, such as a key-value cache, are skipped."""
-    if isinstance(output, needed("torch").Tensor):
-        yield output
-        return
-    parts = output.values() if isinstance(output, Mapping) else output if isinstance(output, (list, tuple, set)) else ()
-    if is_dataclass(output) and not isinstance(output, (type, Mapping, list, tuple, set)):
-        parts = [getattr(output, one.name, None) for one in fields(output)]
-    for value in parts:
-        yield from returned(value)

@@ -15,8 +15,8 @@ from typing import Any
 from unittest.mock import patch
 
 from symflops.draft.trace.steps import Node, Tape, Value
-from symflops.draft.trace.subject import Subject, summed
-from symflops.verify.counting import dispatching, following, plain_attention, tensors_in
+from symflops.draft.trace.subject import Subject
+from symflops.verify.counting import EVERY, dispatching, following, plain_attention, summed_tensors, tensors_in
 from symflops.verify.tensors import needed
 
 ADDS = ("add", "add_", "sub", "sub_", "index_add", "index_add_", "scatter_add", "scatter_add_")
@@ -290,7 +290,9 @@ def record(model: Any, arguments: Mapping[str, Any]) -> Tape:
             recording(recorder),
         ):
             output = model(**arguments)
-        outputs = tuple(dict.fromkeys(value for tensor in summed(output) if (value := recorder.used(tensor)) is not None))
+        outputs = tuple(
+            dict.fromkeys(value for tensor in summed_tensors(output, EVERY) if (value := recorder.used(tensor)) is not None)
+        )
     shapes = {name: tuple(tensor.shape) for name, tensor in model.named_parameters()}
     return Tape(recorder.nodes, outputs, shapes, frozen, frozenset(by_value), tied)
 

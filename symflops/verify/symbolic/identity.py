@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -101,18 +101,40 @@ def identity_of(model: Model, case: LiveCase, seconds: float = SECONDS) -> Ident
     try:
         kind = class_of(reference_of(model, case), model.file.path.parent)
         config = in_evaluation(model.spec, complete(kind, case.config))
-        derived = model.derive("full", "torch", config=config)
-        program = replace(derived.at(config).program, fields=derived.program.fields)  # whose defaults are formulas
-        estimator = InterpretedEstimator(model.program(["full"], ["torch"], config), config, regime="full", convention="torch")
-        inputs = arguments_of(program, case.batch, estimator.sizes, case.arguments)
-        found.traced = trace(kind, config=case.config, inputs=inputs, outputs=outputs_of(model), seconds=seconds)
-        Comparison(found, found.traced, program, estimator.sizes, case, inputs).run()
-        if found.gaps and agrees(model, case, config, found.traced):
+        compare(found, model, kind, case, config, None, outputs_of(model), seconds)
+        if found.traced and found.gaps and agrees(model, case, config, found.traced):
             found.numbers["a letter"] = "it could not be translated: at the unseen configs the spec is exact"
             found.gaps = {}
     except SymflopsError as error:
         found.failed = str(error).splitlines()[0]
     return found
+
+
+def compare(
+    found: Identity, model: Model, kind: Any, case: LiveCase, config: Mapping[str, Any], inputs: Mapping[str, Any] | None,
+    outputs: Sequence[str], seconds: float,
+) -> None:  # fmt: skip
+    """Trace a class, and add to ``found`` what a spec has more.
+
+    Args:
+        found: Where the trace and the differences are kept.
+        model: The spec.
+        kind: The class.
+        case: The config and batch of the example.
+        config: The complete config.
+        inputs: Arguments of a call; None for those that the spec describes.
+        outputs: Names of the outputs that the loss sums.
+        seconds: Limit of the trace.
+
+    Raises:
+        SymflopsError: the class cannot be traced, or a formula of the spec has no polynomial.
+    """
+    derived = model.derive("full", "torch", config=config)
+    program = replace(derived.at(config).program, fields=derived.program.fields)  # whose defaults are formulas
+    estimator = InterpretedEstimator(model.program(["full"], ["torch"], config), config, regime="full", convention="torch")
+    given = arguments_of(program, case.batch, estimator.sizes, case.arguments) if inputs is None else inputs
+    found.traced = trace(kind, config=case.config, inputs=given, outputs=outputs, seconds=seconds)
+    Comparison(found, found.traced, program, estimator.sizes, case, given).run()
 
 
 def agrees(model: Model, case: LiveCase, config: Mapping[str, Any], traced: Traced) -> bool:
@@ -160,6 +182,7 @@ class Comparison:
         inputs: Mapping[str, Any],
     ) -> None:
         self.found, self.traced, self.program, self.sizes, self.case, self.inputs = found, traced, program, sizes, case, inputs
+        self.same: dict[sympy.Symbol, sympy.Expr] = {}
         self.known = self.lengths()
         self.fields = {one.letter: one for one in program.fields}
         self.definitions = {one.letter: one.formula for one in program.definitions}
@@ -186,9 +209,15 @@ class Comparison:
         for info in self.program.inputs:
             shape = getattr(self.inputs.get(info.name), "shape", ())
             for place, (axis, side) in enumerate(zip(info.layout.axes if info.layout else (), shape, strict=False)):
-                if axis in letters:
-                    name = origins.get(f"{info.name}[{place}]")
-                    found.setdefault(axis, sympy.Integer(side) if name is None else self.traced.value(name))
+                if axis not in letters:
+                    continue
+                name = origins.get(f"{info.name}[{place}]")
+                known = sympy.Integer(side) if name is None else self.traced.value(name)
+                if name is not None and self.traced.fields[name].kind == "specialised":
+                    self.found.numbers[axis] = f"{info.name}[{place}] is specialised, {self.traced.fields[name].note}"
+                if found.setdefault(axis, known) != known and known.is_Symbol:  # a picture that is square in the spec
+                    self.same[known] = found[axis]
+        self.found.assumed += [f"{one} == {other}" for one, other in self.same.items()]
         return found
 
     def run(self) -> None:
@@ -212,7 +241,7 @@ class Comparison:
 
     def subtract(self, name: str, spec: sympy.Expr, real: sympy.Expr) -> None:
         """Keep the difference of two expressions unless it is zero on the domain, with the depth of the spec's structure."""
-        gap = sympy.expand(divided(sympy.expand(spec - real.xreplace(self.depths)), self.traced.domain))
+        gap = sympy.expand(divided(sympy.expand(spec - real.xreplace({**self.depths, **self.same})), self.traced.domain))
         if gap != 0 and not self.vanishes(gap):
             self.found.gaps[name] = gap
 

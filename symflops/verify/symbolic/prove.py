@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -27,6 +28,8 @@ REPAIRS = 4
 """Most symbols that are changed together for the sake of one."""
 ROUNDS = 12
 """Most corrections of a domain."""
+DOUBLINGS = 18
+"""Most doublings of a symbol that should violate a condition."""
 
 
 @dataclass
@@ -40,6 +43,7 @@ class Proof:
         unmoved: Symbols that had their traced value at every unseen config.
         domain: (condition, source line) that the formulas need.
         symbolic: Whether the forms have symbols.
+        beyond: For conditions of the domain, a point outside at which the class runs and costs something else.
     """
 
     points: list[Mapping[str, int]] = field(default_factory=list)
@@ -48,6 +52,7 @@ class Proof:
     unmoved: list[str] = field(default_factory=list)
     domain: list[tuple[sympy.Basic, str]] = field(default_factory=list)
     symbolic: bool = True
+    beyond: list[Mapping[str, int]] = field(default_factory=list)
 
     @property
     def exact(self) -> int:
@@ -201,16 +206,22 @@ class Prover:
     def solved(self, equation: sympy.Eq, point: Mapping[str, int], kept: Collection[str]) -> dict[str, int] | None:
         """Value of one further symbol that makes an equation hold, as the equation is linear in it; None if there is none."""
         for one in sorted(equation.free_symbols, key=str):
-            if one.name in kept or one.name not in self.free:
-                continue
-            rest = {other: sympy.Integer(point[other.name]) for other in equation.free_symbols if other != one}
-            gap = (equation.lhs - equation.rhs).xreplace(rest)
-            now = point[one.name]
-            low, *others = (gap.xreplace({one: sympy.Integer(now + step)}) for step in (0, 1, 2))  # halves grow by twos
-            for step, high in enumerate(others, 1):
-                if high != low and (value := now - step * low / (high - low)).is_Integer and value >= 2:
+            if one.name not in kept and one.name in self.free:
+                value = self.root(equation, one, point)
+                if value is not None and value.is_Integer and value >= 2:
                     return {one.name: int(value)}
         return None
+
+    def root(self, relation: Any, one: sympy.Symbol, point: Mapping[str, int]) -> Any:
+        """Value of a symbol at which both sides of a relation are equal, all else as at a point; None if they never are.
+
+        Both sides are taken to be linear in the symbol.
+        """
+        rest = {other: sympy.Integer(point[other.name]) for other in relation.free_symbols if other != one}
+        gap = (relation.lhs - relation.rhs).xreplace(rest)
+        now = point[one.name]
+        low, *others = (gap.xreplace({one: sympy.Integer(now + step)}) for step in (0, 1, 2))  # halves grow by twos
+        return next((now - step * low / (high - low) for step, high in enumerate(others, 1) if high != low), None)
 
     def movable(self, name: str, until: float) -> bool:
         """Whether the class is exact with another value of one field or length, conditions of the trace aside."""
@@ -287,12 +298,13 @@ class Prover:
         inside = (self.row(judge, self.moved_point()) for _ in range(INSIDE))
         good = [row for row in inside if row is not None and all(row[first:])]  # the trace speaks for these points
         bad: list[list[bool]] = []
+        other: list[tuple[list[bool], dict[str, int]]] = []
         harmless = [0] * len(self.guards)
         domain: list[int] = []
-        for _ in range(ROUNDS):
+        for turn in range(ROUNDS):
             settled = True
-            for _ in range(SAMPLES):
-                point = self.random_point(self.random.choice((1, 1, 2, 3, len(self.free))))
+            drawn = (self.random_point(self.random.choice((1, 1, 2, 3, len(self.free)))) for _ in range(SAMPLES))
+            for point in drawn if turn else chain(drawn, self.crossings(harmless)):
                 row = self.row(judge, point)
                 if row is None or point is None or not all(row[place] for place in domain):
                     continue
@@ -301,19 +313,42 @@ class Prover:
                     continue
                 if time.monotonic() > until:
                     break
-                if self.compare(point) is None:
+                outcome = self.compare(point)
+                if outcome is None:
                     good += [row] * (1 not in point.values())  # a size of 1 is broadcast, which no author has in mind
                     for place in open_ones:
                         harmless[place] += 1
                 else:
                     bad.append(row)
+                    other += [(row, point)] * (not outcome.startswith("fails"))
                     settled = False
                     domain = cover(choices, good, bad) or domain
             settled &= not self.widened(judge, domain, good, bad, until)
             domain = cover(choices, good, bad)
             if settled or time.monotonic() > until:
                 break
+        outside = (next((point for row, point in other if not row[place]), None) for place in domain)
+        proof.beyond = [point for point in outside if point is not None]
         proof.domain = [(choices[place][0], self.line_of(choices[place], first, judge)) for place in domain]
+
+    def crossings(self, harmless: Sequence[int]) -> Iterator[dict[str, int]]:
+        """Points just outside of each condition that no drawn point has violated, such as a bound of 4096 on a width.
+
+        ``harmless`` counts for each condition the points outside of it at which the class was exact.
+        """
+        start = {name: self.start[name] for name in self.free}
+        for place, (guard, _) in enumerate(self.guards):
+            for one in sorted(guard.free_symbols, key=str) if not harmless[place] and hasattr(guard, "rhs") else ():
+                if one.name not in start or one.name in self.forms.depths:
+                    continue
+                edge = self.root(guard, one, self.start)
+                near = [] if edge is None else [int(edge) + step for step in (0, 1, -1)]
+                far = (start[one.name] << doubling for doubling in range(1, DOUBLINGS))
+                for value in (value for value in (*near, *far) if value > 0):
+                    point = numbers_at({**start, one.name: value}, self.forms.derived)
+                    if point is not None and not self.truths(point)[place]:
+                        yield point
+                        break
 
     def widened(self, judge: Any, domain: Sequence[int], good: list[list[bool]], bad: list[list[bool]], until: float) -> bool:
         """Run the class where one condition of a domain does not hold and all others do; whether it was exact somewhere."""

@@ -56,6 +56,7 @@ class Traced:
         equations: Expression of each field or length that the class ties to others.
         depths: The fields that are numbers of layers.
         unseen: Values of all fields and lengths at the unseen configs.
+        beyond: Points just outside of the domain at which the class runs, and costs something else.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Traced:
     equations: Mapping[str, sympy.Expr] = field(default_factory=dict)
     unseen: tuple[Mapping[str, int], ...] = ()
     depths: tuple[str, ...] = ()
+    beyond: tuple[Mapping[str, int], ...] = ()
 
     @property
     def proven(self) -> bool:

@@ -115,5 +115,5 @@ def published(forms: Forms, proof: Proof) -> Traced:
         {path: plain(one) for path, one in forms.modules.items()},
         tuple(one for one, _ in conditions), tuple(line for _, line in conditions), fields,
         {name: int(getattr(counts, name)) for name in FIGURES}, counts.missed, proof.exact,
-        proof.why_not, forms.shapes, example.fixed(), derived, tuple(proof.points), tuple(forms.depths),
+        proof.why_not, forms.shapes, example.fixed(), derived, tuple(proof.points), tuple(forms.depths), tuple(proof.beyond),
     )  # fmt: skip

@@ -1,0 +1,149 @@
+"""Compares a draft with the closed forms of its class, which a trace reads off the class with symbols as its sizes.
+
+A draft whose difference from these forms is zero is right for all sizes of their domain. Outside of the domain, and where the
+difference is not zero, the draft is compared with the real class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import sympy
+
+from symflops.draft.fit.symbols import value_at
+from symflops.draft.limits import attempt
+from symflops.draft.prove.points import batch_at
+from symflops.draft.prove.prove import FORMS, Parameters, Proof, Prover, first_line
+from symflops.draft.prove.vary_fields import FieldSurvey, Trial, renamed
+from symflops.draft.study import Study
+from symflops.draft.trace.subject import full_config
+from symflops.draft.vary.slots import Slot, applied
+from symflops.support.findings import SymflopsError
+from symflops.verify.cases import LiveCase
+from symflops.verify.census.survey import WRONG
+from symflops.verify.classes import referenced
+from symflops.verify.counting import EVERY
+from symflops.verify.symbolic.expressions import symbol, text_of
+from symflops.verify.symbolic.identity import Identity, compare, place_of
+from symflops.verify.symbolic.traced import FIGURES, Traced
+
+DEEP = 40  # layers at which parameters are compared
+MOST_POINTS = 12
+
+
+def forms_of(prover: Prover, study: Study, batch: tuple[Mapping[str, int], int], seconds: float) -> Identity:
+    """Trace the class of a study, and subtract its closed forms from those of the draft.
+
+    Args:
+        prover: The prover of the draft.
+        study: The study, whose config is the example of the trace.
+        batch: Values of the draft's lengths, and the number of items, for the arguments of the study.
+        seconds: Limit of the trace.
+    """
+    subject, found = study.subject, Identity("its class")
+    try:
+        config = full_config(subject.build(), subject.config)
+        case = LiveCase({**subject.config, **subject.options}, prover.batch(config, *batch))
+        compare(found, prover.model, referenced(subject.reference), case, config, subject.arguments(), EVERY, seconds)
+    except SymflopsError as error:
+        found.failed = first_line(error)
+    except Exception as error:  # a formula that cannot be translated, or a module that does not build again
+        found.failed = f"{type(error).__name__}: {error}"[:300]
+    return found
+
+
+def settle(found: Identity, survey: FieldSurvey, entry: Mapping[str, Any]) -> None:
+    """Remove differences that vanish at the values for which the draft holds; adds why nothing is proven if that is so.
+
+    Args:
+        found: The difference of the draft and its class; changed in place.
+        survey: The verdicts on the fields of the class.
+        entry: The census of these fields.
+    """
+    if found.traced is None or found.failed or survey.real is None:
+        return
+    if survey.real.passes != (found.traced.numbers["forward"], found.traced.numbers["backward"]):
+        found.failed = "its trace counts another computation than the class in evaluation mode"
+        return
+    known = {
+        path: value_at(survey.config, place_of(path))
+        for path, guard in entry["guarded"].items()
+        if not guard.keys() - {"values"}
+    }
+    at = {symbol(path): sympy.Integer(value) for path, value in known.items() if type(value) is int}
+    gaps = {name: sympy.expand(gap.xreplace(at)) for name, gap in found.gaps.items()}
+    found.gaps = {name: gap for name, gap in gaps.items() if gap != 0}
+
+
+def forms_proofs(found: Identity, survey: FieldSurvey, refused: Callable[[Mapping[str, Any]], bool]) -> Iterator[Proof]:
+    """Proofs at which a draft is wrong: where it differs from its class's forms, just outside of their domain, and deeper.
+
+    Args:
+        found: The difference of the draft and its class.
+        survey: The verdicts on the fields of the class.
+        refused: Whether the census of the draft refuses a complete config.
+    """
+    traced = found.traced
+    if traced is None or found.failed:
+        return
+    beyond = [{**{name: one.value for name, one in traced.fields.items()}, **point} for point in traced.beyond]
+    for point in [*(traced.points() if found.gaps else ()), *beyond][:MOST_POINTS]:
+        trial, config = trial_at(traced, survey, point)
+        if trial is not None and not refused(config):
+            row = survey.verdict("", {}, trial)
+            if row.verdict == WRONG:
+                yield Proof(moved_at(traced, point), 1, [row.why], FORMS, survey.study.name)
+                return
+    for name in traced.depths:
+        point = {**{other: one.value for other, one in traced.fields.items()}, name: DEEP}
+        trial, config = trial_at(traced, survey, point)
+        real = None if trial is None or refused(config) else attempt(partial(parameters_at, trial), survey.seconds)
+        proof = Proof(f"{name}={DEEP}", 0, [], FORMS, survey.study.name)
+        if real is not None:
+            with suppress(SymflopsError, ArithmeticError):  # the draft refuses it
+                survey.prover.parameters(real[0], real[1], proof)
+        if proof.differences:
+            yield proof
+            return
+    if found.gaps:
+        name, gap = next(iter(found.gaps.items()))
+        what = f"the draft has {text_of(gap)} more" if name in FIGURES else f"forward FLOPs: the draft has {text_of(gap)} more"
+        yield Proof(f"its class's own formula of {name}", 1, [what], FORMS, survey.study.name)
+
+
+def parameters_at(trial: Trial) -> tuple[Parameters, Mapping[str, Any]]:
+    """(Parameters of the real class at a trial, its complete config)."""
+    real = trial.subject.build()
+    return Parameters.of(real), full_config(real, trial.subject.config)
+
+
+def moved_at(traced: Traced, point: Mapping[str, int]) -> str:
+    """The fields and lengths of a point that differ from the example, as text."""
+    own = {name: one for name, one in traced.fields.items() if point[name] != one.value}
+    return ", ".join(f"{one.origin or name}={point[name]}" for name, one in own.items())
+
+
+def trial_at(traced: Traced, survey: FieldSurvey, point: Mapping[str, int]) -> tuple[Trial | None, dict[str, Any]]:
+    """(Trial with the fields and lengths of a point, complete config there); no trial if inputs given by value would change."""
+    subject, state = survey.study.subject, dict[Slot, int]()
+    for name, one in traced.fields.items():
+        if point[name] == one.value or one.kind in ("dropped", "specialised"):
+            continue
+        if one.origin:
+            argument, _, axis = one.origin.rpartition("[")
+            slot = Slot("inputs", (*place_of(argument), "shape", int(axis[:-1])), one.value, "dimension")
+            if not isinstance(value_at(subject.inputs, slot.key[:-1]), (list, tuple)):
+                return None, {}
+        else:
+            slot = Slot("config", place_of(name), one.value)
+        state[slot] = point[name]
+    names = renamed(survey.kind)
+    own = {names.get(name, name): value for name, value in subject.config.items()}
+    whole = {str(slot.key[0]) for slot in state if slot.of_config and len(slot.key) > 1 and slot.key[0] not in own}
+    config, inputs = applied({**{name: survey.config[name] for name in whole}, **own}, subject.inputs, state)
+    return Trial(subject.having(config, inputs), *batch_at(survey.document, survey.study, inputs)), applied(survey.config, {}, {
+        slot: value for slot, value in state.items() if slot.of_config
+    })[0]  # fmt: skip
