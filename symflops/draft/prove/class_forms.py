@@ -75,7 +75,8 @@ def settle(found: Identity, survey: FieldSurvey, entry: Mapping[str, Any]) -> No
     }
     at = {symbol(path): sympy.Integer(value) for path, value in known.items() if type(value) is int}
     gaps = {name: sympy.expand(gap.xreplace(at)) for name, gap in found.gaps.items()}
-    found.gaps = {name: gap for name, gap in gaps.items() if gap != 0}
+    gaps = {name: gap for name, gap in gaps.items() if gap != 0}
+    found.gaps = gaps if gaps.keys() & set(FIGURES) else {}  # modules are where their parameters are, not where they run
 
 
 def forms_proofs(found: Identity, survey: FieldSurvey, refused: Callable[[Mapping[str, Any]], bool]) -> Iterator[Proof]:
