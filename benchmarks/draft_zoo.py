@@ -54,12 +54,12 @@ def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
     import transformers
 
     from symflops.cli.draft import report
-    from symflops.draft.draft import REFUSED, draft
-    from symflops.draft.limits import limit_memory
+    from symflops.draft.draft import MEMORY, draft
     from symflops.draft.trace.subject import Subject
+    from symflops.verify.limits import limit_memory
 
     torch.set_num_threads(1)
-    limit_memory(REFUSED)
+    limit_memory(MEMORY)
     transformers.logging.set_verbosity_error()
     diffusers.logging.set_verbosity_error()
     small = [one for one in records if not one["published_size"] and not any(word in one["tag"] for word in SKIPPED)]

@@ -14,7 +14,6 @@ from typing import Any
 import sympy
 
 from symflops.draft.fit.symbols import value_at
-from symflops.draft.limits import attempt
 from symflops.draft.prove.points import batch_at
 from symflops.draft.prove.prove import FORMS, Parameters, Proof, Prover, first_line
 from symflops.draft.prove.vary_fields import FieldSurvey, Trial, renamed
@@ -26,6 +25,7 @@ from symflops.verify.cases import LiveCase
 from symflops.verify.census.survey import WRONG
 from symflops.verify.classes import referenced
 from symflops.verify.counting import EVERY
+from symflops.verify.limits import attempt
 from symflops.verify.symbolic.expressions import symbol, text_of
 from symflops.verify.symbolic.identity import Identity, compare, place_of
 from symflops.verify.symbolic.traced import FIGURES, Traced

@@ -13,7 +13,6 @@ from random import Random
 from typing import Any
 
 from symflops.draft.fit.symbols import value_at
-from symflops.draft.limits import MOST_SECONDS, TooLongError, attempt, within
 from symflops.draft.prove.prove import (
     DEFAULTS,
     FULL,
@@ -36,6 +35,7 @@ from symflops.draft.vary.variables import State, Variable, random_state
 from symflops.draft.write.draft_document import Document
 from symflops.support.findings import SymflopsError
 from symflops.verify.classes import referenced
+from symflops.verify.limits import MOST_SECONDS, TooLongError, attempt, within
 from symflops.verify.tensors import needed
 
 AFFORDABLE = 60.0  # seconds for a run at the class's own defaults

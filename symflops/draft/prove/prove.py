@@ -12,7 +12,6 @@ from typing import Any
 
 from symflops.api import Model
 from symflops.compiler import Memo
-from symflops.draft.limits import attempt
 from symflops.draft.sample.samples import starred
 from symflops.draft.trace import gate
 from symflops.draft.trace.subject import Subject, full_config
@@ -25,6 +24,7 @@ from symflops.read.read import read
 from symflops.read.spec_files import SpecFile, roots, specs_in
 from symflops.support.findings import Source, SymflopsError
 from symflops.verify.bench import NAMES, adapted
+from symflops.verify.limits import attempt
 from symflops.verify.live import parameters_of
 from symflops.verify.tensors import needed
 

@@ -14,7 +14,6 @@ from math import isqrt
 from random import Random
 from typing import Any
 
-from symflops.draft.limits import attempt
 from symflops.draft.prove.points import batch_of
 from symflops.draft.prove.prove import FULL, Parameters, Proof, Prover, first_line, measured
 from symflops.draft.sample.samples import SLOWER, starred
@@ -29,6 +28,7 @@ from symflops.verify.census.fields import ConfigField, fields_of, settable, unde
 from symflops.verify.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, plain_lists, widths
 from symflops.verify.census.variations import Changes, Words, alike, partnered, unlisted, variations
 from symflops.verify.classes import referenced
+from symflops.verify.limits import attempt
 
 MOST_SECONDS = 20.0  # for one variation
 MOST_ON_CPU = 3_000_000  # parameters

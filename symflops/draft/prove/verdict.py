@@ -13,7 +13,6 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from symflops.draft.limits import attempt
 from symflops.draft.prove.class_forms import forms_of, forms_proofs, settle
 from symflops.draft.prove.points import (
     batch_of,
@@ -40,6 +39,7 @@ from symflops.verify.census.survey import EXACT, NONE, REFUSED, WRONG, Row, plai
 from symflops.verify.census.take import text_of
 from symflops.verify.census.variations import Changes
 from symflops.verify.classes import referenced
+from symflops.verify.limits import attempt
 
 Entry = dict[str, Any]
 SHOWN = 6

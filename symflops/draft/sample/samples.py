@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symflops.draft.fold.fold import with_folded_lists
-from symflops.draft.limits import attempt
 from symflops.draft.trace.lowering import steps_of
 from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step, Tape, parameters_of, walk
 from symflops.draft.trace.subject import Subject, full_config
@@ -23,6 +22,7 @@ from symflops.draft.vary.explore import Explorer
 from symflops.draft.vary.slots import Slot, applied, is_whole, slots_of
 from symflops.draft.vary.variables import Moves, State, Variable, moved
 from symflops.verify.classes import referenced
+from symflops.verify.limits import attempt
 
 INDEX = re.compile(r"(?<=\.)\d+(?=\.|$)")
 

@@ -236,16 +236,8 @@ class Prover:
         """Another value near this one, or a multiple of it; few more for numbers of layers."""
         if name in self.forms.depths:
             return value + self.random.randint(1, 3)
-        choices = (
-            value // 2,
-            value * 2,
-            value * 3 // 2,
-            value + self.random.randint(1, 9),
-            value * 3,
-            value - self.random.randint(1, 5),
-            value // 4,
-            value + 16,
-        )
+        near, below = value + self.random.randint(1, 9), value - self.random.randint(1, 5)
+        choices = (value // 2, value * 2, value * 3 // 2, near, value * 3, below, value // 4, value + 16)
         return max(2, self.random.choice(choices))
 
     def truths(self, point: Mapping[str, int]) -> list[bool]:

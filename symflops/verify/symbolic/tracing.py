@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any
 
 from symflops.support.findings import SymflopsError
+from symflops.verify.limits import in_process
 from symflops.verify.symbolic import shadows
 from symflops.verify.symbolic.explore import example_of
 from symflops.verify.symbolic.expressions import divided, text_of
 from symflops.verify.symbolic.forms import Forms, forms_of
 from symflops.verify.symbolic.inputs import Given
-from symflops.verify.symbolic.process import in_process
 from symflops.verify.symbolic.prove import Proof, Prover
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, places
 from symflops.verify.symbolic.traced import FIGURES, Field, Traced
