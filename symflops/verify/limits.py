@@ -69,7 +69,7 @@ def attempt(action: Callable[[], T], seconds: float | None = None) -> T | None:
 
 
 def in_process(
-    function: Callable[[], T], seconds: float, what: str, memory: int = MEMORY, hear: Callable[[str, Any], None] | None = None
+    function: Callable[..., T], seconds: float, what: str, memory: int = MEMORY, hear: Callable[[str, Any], None] | None = None
 ) -> T:
     """``function()``, computed by a copy of this process.
 

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from symflops.api import load
+from symflops.cli.draft import save
 from symflops.draft.draft import draft
 from symflops.draft.prove.prove import FORMS
 from symflops.draft.trace.subject import Subject
+from symflops.support.errors import SymflopsError
 
 MODULE = Path(__file__).parent / "bounded_models.py"
 X = {"x": {"shape": [2, 7, 24], "dtype": "float32"}}
@@ -47,3 +50,17 @@ def test_without_a_trace_the_samples_prove(monkeypatch):
     found, proofs = drafted("Untraced", CONFIG)
     assert found.exact and not proofs, list(found.partial)
     assert found.proof.startswith("for these configurations: ") and "not with tensors of this kind" in found.proof
+
+
+def test_a_config_of_which_nothing_says_the_class_is_followed(tmp_path):
+    path = Path(__file__).parent / "nano_model.py"
+    found = draft(Subject(f"{path}:Nano", {"width": 24, "layers": 2}, X), 300.0)
+    assert found.exact and found.proof == "for all sizes", list(found.partial)
+    assert {"width", "layers", "hidden"} <= {word for label in found.varied for word in label.split(" with ")}
+    save(tmp_path / "nano.yaml", found.text, found.census)
+    model = load(tmp_path / "nano.yaml")
+    config = {"width": 16, "layers": 5, "hidden": 30, "factors": [2, 3]}
+    assert model.estimator(config).parameters == 5 * (2 * 16 * 30 + 30 + 16) + 2 * 16 * 48 + 48 + 16
+    for factors in ([2, 5], [5, 7, 9]):  # the draft was right for [2, 3, 3], by its second item
+        with pytest.raises(SymflopsError, match="factors"):
+            model.estimator({**config, "factors": factors})

@@ -32,6 +32,7 @@ from symflops.verify.symbolic.traced import FIGURES, Traced
 
 DEEP = 40  # layers at which parameters are compared
 MOST_POINTS = 12
+OPEN = ("kinds", "lengths", "shortest", "least", "related")  # words of a census under which a field may have other values
 
 
 def forms_of(prover: Prover, study: Study, batch: tuple[Mapping[str, int], int], seconds: float) -> Identity:
@@ -68,12 +69,10 @@ def settle(found: Identity, survey: FieldSurvey, entry: Mapping[str, Any]) -> No
     if survey.real.passes != (found.traced.numbers["forward"], found.traced.numbers["backward"]):
         found.failed = "its trace counts another computation than the class in evaluation mode"
         return
-    known = {
-        path: value_at(survey.config, place_of(path))
-        for path, guard in entry["guarded"].items()
-        if not guard.keys() - {"values"}
-    }
-    at = {symbol(path): sympy.Integer(value) for path, value in known.items() if type(value) is int}
+    kept = [path for path, known in entry["guarded"].items() if not any(known.get(word) for word in OPEN)]
+    names = [name for name in found.traced.fields if any(f"{name}.".startswith(f"{path}.") for path in kept)]
+    held = {name: value_at(survey.config, place_of(name)) for name in names}
+    at = {symbol(name): sympy.Integer(value) for name, value in held.items() if type(value) is int}
     gaps = {name: sympy.expand(gap.xreplace(at)) for name, gap in found.gaps.items()}
     gaps = {name: gap for name, gap in gaps.items() if gap != 0}
     found.gaps = gaps if gaps.keys() & set(FIGURES) else {}  # modules are where their parameters are, not where they run

@@ -87,7 +87,9 @@ def add_field(found: Entry, path: str, every: Sequence[Row], values: Sequence[An
         known = relation(path, every, kind)
         if known:  # the relation replaces the list of numbers
             good = [value for value in good if kind_of(value) != "number"]
-        found["guarded"][path] = guard(good, bad) | known
+        own = {len(value) for value in values if isinstance(value, list)}
+        items = any(isinstance(value, list) and len(value) in own for value in bad)  # then a length admits no list
+        found["guarded"][path] = guard(good, bad, {"lengths": []} if items else None) | known
     else:
         found["described" if read or verdicts & {EXACT, REFUSED, WRONG} else "free"].append(path)
     if (texts or strange) and not open_to_words(rows):

@@ -57,7 +57,7 @@ def trace(
     else:
         target, given = LiveTarget(what), Given(args, kwargs)
     name = target.kind.__name__
-    return in_process(partial(_trace, partial(example_of, target, given), seconds), 1.5 * seconds, f"tracing {name}")  # type: ignore[no-any-return]
+    return in_process(partial(_trace, partial(example_of, target, given), seconds), 1.5 * seconds, f"tracing {name}")
 
 
 def _trace(make: Callable[[], Example], seconds: float) -> Traced:
