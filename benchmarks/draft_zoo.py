@@ -67,8 +67,7 @@ def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
 
     def subject(record: dict[str, Any]) -> Any:
         name = f"{record['package']}:{record['class']}"
-        passes = (record["fwd_flops"], record["bwd_flops"]) if "fwd_flops" in record else None
-        return Subject(name, record["config"], record["inputs"], {}, record["device"], passes)
+        return Subject(name, record["config"], record["inputs"], {}, record["device"])
 
     published = [subject(one) for one in records if one["published_size"] and set(one["inputs"]) == set(first["inputs"])][:1]
     try:

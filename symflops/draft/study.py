@@ -138,7 +138,8 @@ class Draft:
             if one.traced is None or one.grade != "identity":
                 numbers = (f"{name} is a number: {why}" for name, why in one.numbers.items())
                 return f"for these configurations: {one.failed or next(numbers, one.traced.unproven if one.traced else '')}"
-        conditions = dict.fromkeys(text_of(one) for forms in self.forms if forms.traced for one in forms.traced.domain)
+        domains = [[*map(text_of, one.traced.domain), *one.assumed] for one in self.forms if one.traced]
+        conditions = dict.fromkeys(condition for domain in domains for condition in domain)
         return "for all sizes" + (f" where {', '.join(conditions)}" if conditions else "")
 
     @property

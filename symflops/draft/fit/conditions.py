@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from symflops.draft.fit.symbols import Names, fresh, value_at
+from symflops.draft.fit.symbols import Names, fresh
 from symflops.draft.sample.samples import Family
 from symflops.draft.vary.slots import is_whole
 from symflops.support.findings import SymflopsError
+from symflops.verify.census.fields import value_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from symflops.draft.trace.steps import steps_in
 from symflops.draft.trace.subject import Subject
 from symflops.draft.vary.slots import Slot, is_whole
 from symflops.draft.vary.variables import Variable
+from symflops.verify.census.fields import value_at
 from symflops.verify.limits import attempt
 from symflops.verify.symbolic.letters import LETTERS
 
@@ -57,19 +58,6 @@ class Names:
     def taken(self) -> set[str]:
         """All letters of sizes and lengths, which no new symbol may have."""
         return {*self.sizes, *self.lengths}
-
-
-def value_at(config: Any, key: Sequence[Any]) -> Any:
-    """Value at a nested key of a config or of inputs; None if it is missing."""
-    found = config
-    for part in key:
-        if isinstance(found, Mapping):
-            found = found.get(part)
-        elif isinstance(found, (list, tuple)) and isinstance(part, int) and part < len(found):
-            found = found[part]
-        else:
-            return None
-    return found
 
 
 def numbered(name: str, taken: Collection[str]) -> str:

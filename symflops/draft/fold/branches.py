@@ -87,7 +87,9 @@ class Merger:
     def merged(self) -> Merged | None:
         """Loop body that all items of the layout share; None if their operands do not allow it."""
         layout = self.layout
-        variables = self.carried() if self.read_by_next_alone() else None
+        bodies = enumerate(self.layout.bodies[:-1])  # whose values the item itself and the next one may read
+        near = all(self.outside.get(step.id, set()) <= {item, item + 1} for item, steps in bodies for step in steps)
+        variables = self.carried() if near else None
         if variables is None:
             return None
         for variable in variables:
@@ -100,14 +102,6 @@ class Merger:
             return None
         renamed = {step.id: layout.model[where] for where, step in layout.origin.items() if step.id != layout.model[where]}
         return Merged(body, [(one.init, one.value) for one in variables], aliases, others, renamed, self.free)
-
-    def read_by_next_alone(self) -> bool:
-        """Whether values of each item but the last are read by this item and the next one alone."""
-        return all(
-            self.outside.get(step.id, set()) <= {item, item + 1}
-            for item, steps in enumerate(self.layout.bodies[:-1])
-            for step in steps
-        )
 
     def reads(self) -> dict[tuple[Place, int], dict[int, int]] | None:
         """Reads of an item's values by the next item; None if an item reads one that is further back.

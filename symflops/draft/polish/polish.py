@@ -255,7 +255,11 @@ def split(
     Not if the streams of keys and values differ, or if a reader of the result takes more than one stream.
     """
     parts = [join["from"] for join in joins]
-    views = {other["to"]: other for _, other in entries if selects_part(other, fields["to"])}
+    views = {
+        other["to"]: other
+        for _, other in entries
+        if other.get("op") == "select" and other["from"] == fields["to"] and "width" not in other
+    }
     found = parts_by_stream(parts, views, values) if len(views) == count(graph, fields["to"]) else None
     if found is not None:
         fields |= {**dict(zip(SIDES, parts, strict=True)), "to": [next(iter(names), "_") for names in found]}
@@ -284,8 +288,3 @@ def parts_by_stream(parts: Sequence[list[str]], views: Iterable[str], values: Ma
 def streams_of(names: Iterable[str], values: Mapping[str, Val]) -> list[Any]:
     """For each name, (rows, tag), which identify the value's stream; None if ``values`` does not have it."""
     return [(values[name].rows, values[name].tag) if name in values else None for name in names]
-
-
-def selects_part(fields: Mapping[str, Any], result: str) -> bool:
-    """Whether an entry selects rows of ``result`` at full width."""
-    return fields.get("op") == "select" and fields["from"] == result and "width" not in fields

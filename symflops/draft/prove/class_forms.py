@@ -7,21 +7,21 @@ difference is not zero, the draft is compared with the real class.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import sympy
 
-from symflops.draft.fit.symbols import value_at
 from symflops.draft.prove.points import batch_at
-from symflops.draft.prove.prove import FORMS, Parameters, Proof, Prover, first_line
+from symflops.draft.prove.prove import FORMS, Proof, Prover, first_line
 from symflops.draft.prove.vary_fields import FieldSurvey, Trial, renamed
 from symflops.draft.study import Study
 from symflops.draft.trace.subject import full_config
 from symflops.draft.vary.slots import Slot, applied
 from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
+from symflops.verify.census.fields import value_at
 from symflops.verify.census.survey import WRONG
 from symflops.verify.classes import referenced
 from symflops.verify.counting import EVERY
@@ -29,6 +29,7 @@ from symflops.verify.limits import attempt
 from symflops.verify.symbolic.expressions import symbol, text_of
 from symflops.verify.symbolic.identity import Identity, compare, place_of
 from symflops.verify.symbolic.traced import FIGURES, Traced
+from symflops.verify.tensors import arguments_of
 
 DEEP = 40  # layers at which parameters are compared
 MOST_POINTS = 12
@@ -66,8 +67,8 @@ def settle(found: Identity, survey: FieldSurvey, entry: Mapping[str, Any]) -> No
     """
     if found.traced is None or found.failed or survey.real is None:
         return
-    if survey.real.passes != (found.traced.numbers["forward"], found.traced.numbers["backward"]):
-        found.failed = "its trace counts another computation than the class in evaluation mode"
+    if not found.traced.holds or survey.real.passes != (found.traced.numbers["forward"], found.traced.numbers["backward"]):
+        found.failed = "its trace is of another computation than that of the class in evaluation mode"
         return
     kept = [path for path, known in entry["guarded"].items() if not any(known.get(word) for word in OPEN)]
     names = [name for name in found.traced.fields if any(f"{name}.".startswith(f"{path}.") for path in kept)]
@@ -89,41 +90,27 @@ def forms_proofs(found: Identity, survey: FieldSurvey, refused: Callable[[Mappin
     traced = found.traced
     if traced is None or found.failed:
         return
-    beyond = [{**{name: one.value for name, one in traced.fields.items()}, **point} for point in traced.beyond]
-    for point in [*(traced.points() if found.gaps else ()), *beyond][:MOST_POINTS]:
+    example = {name: one.value for name, one in traced.fields.items()}
+    near = [*(traced.points() if found.gaps else ()), *({**example, **point} for point in traced.beyond)][:MOST_POINTS]
+    for point in (*near, *({**example, name: DEEP} for name in traced.depths)):
         trial, config = trial_at(traced, survey, point)
-        if trial is not None and not refused(config):
-            row = survey.verdict("", {}, trial)
-            if row.verdict == WRONG:
-                yield Proof(moved_at(traced, point), 1, [row.why], FORMS, survey.study.name)
-                return
-    for name in traced.depths:
-        point = {**{other: one.value for other, one in traced.fields.items()}, name: DEEP}
-        trial, config = trial_at(traced, survey, point)
-        real = None if trial is None or refused(config) else attempt(partial(parameters_at, trial), survey.seconds)
-        proof = Proof(f"{name}={DEEP}", 0, [], FORMS, survey.study.name)
-        if real is not None:
-            with suppress(SymflopsError, ArithmeticError):  # the draft refuses it
-                survey.prover.parameters(real[0], real[1], proof)
-        if proof.differences:
-            yield proof
+        if trial is None or refused(config) or attempt(partial(fits, survey, trial, config)) is False:
+            continue
+        row = survey.verdict("", {}, replace(trial, runs=point in near))
+        if row.verdict == WRONG:
+            own = (f"{one.origin or name}={point[name]}" for name, one in traced.fields.items() if point[name] != one.value)
+            yield Proof(", ".join(own), 1, [row.why], FORMS, survey.study.name)
             return
     if found.gaps:
         name, gap = next(iter(found.gaps.items()))
-        what = f"the draft has {text_of(gap)} more" if name in FIGURES else f"forward FLOPs: the draft has {text_of(gap)} more"
-        yield Proof(f"its class's own formula of {name}", 1, [what], FORMS, survey.study.name)
+        yield Proof(f"its class's own formula of {name}", 1, [f"the draft has {text_of(gap)} more"], FORMS, survey.study.name)
 
 
-def parameters_at(trial: Trial) -> tuple[Parameters, Mapping[str, Any]]:
-    """(Parameters of the real class at a trial, its complete config)."""
-    real = trial.subject.build()
-    return Parameters.of(real), full_config(real, trial.subject.config)
-
-
-def moved_at(traced: Traced, point: Mapping[str, int]) -> str:
-    """The fields and lengths of a point that differ from the example, as text."""
-    own = {name: one for name, one in traced.fields.items() if point[name] != one.value}
-    return ", ".join(f"{one.origin or name}={point[name]}" for name, one in own.items())
+def fits(survey: FieldSurvey, trial: Trial, config: Mapping[str, Any]) -> bool:
+    """Whether the arguments of a trial have the shapes that the draft says, such as those of square pictures."""
+    estimator, batch = survey.prover.estimator(config), survey.prover.batch(config, trial.lengths, trial.items)
+    own = arguments_of(estimator.program, batch, estimator.sizes, {})
+    return all(value_at(trial.subject.inputs, (name, "shape")) in (None, [*one.shape]) for name, one in own.items())
 
 
 def trial_at(traced: Traced, survey: FieldSurvey, point: Mapping[str, int]) -> tuple[Trial | None, dict[str, Any]]:
@@ -144,6 +131,6 @@ def trial_at(traced: Traced, survey: FieldSurvey, point: Mapping[str, int]) -> t
     own = {names.get(name, name): value for name, value in subject.config.items()}
     whole = {str(slot.key[0]) for slot in state if slot.of_config and len(slot.key) > 1 and slot.key[0] not in own}
     config, inputs = applied({**{name: survey.config[name] for name in whole}, **own}, subject.inputs, state)
-    return Trial(subject.having(config, inputs), *batch_at(survey.document, survey.study, inputs)), applied(survey.config, {}, {
-        slot: value for slot, value in state.items() if slot.of_config
-    })[0]  # fmt: skip
+    fields = {slot: value for slot, value in state.items() if slot.of_config}
+    trial = Trial(subject.having(config, inputs), *batch_at(survey.document, survey.study, inputs))
+    return trial, applied(survey.config, {}, fields)[0]

@@ -12,7 +12,6 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from symflops.draft.fit.symbols import value_at
 from symflops.draft.prove.prove import (
     DEFAULTS,
     FULL,
@@ -26,7 +25,6 @@ from symflops.draft.prove.prove import (
     measured,
     runs,
 )
-from symflops.draft.sample.samples import starred
 from symflops.draft.study import HOLD_OUTS, Study
 from symflops.draft.trace.subject import Subject, completed, full_config
 from symflops.draft.trace.tape import taped
@@ -34,7 +32,9 @@ from symflops.draft.vary.slots import Slot, applied, is_whole, number_at, tokens
 from symflops.draft.vary.variables import State, Variable, random_state
 from symflops.draft.write.draft_document import Document
 from symflops.support.findings import SymflopsError
+from symflops.verify.census.fields import value_at
 from symflops.verify.classes import referenced
+from symflops.verify.counting import starred
 from symflops.verify.limits import MOST_SECONDS, TooLongError, attempt, within
 from symflops.verify.tensors import needed
 
@@ -151,7 +151,7 @@ def default_proof(
         prover.parameters(Parameters.of(real), config, proof)
         prover.incomplete({}, config, batch, proof)
         if passes is not None:
-            proof.compare("full", passes, "measured", prover.passes(FULL, config, batch))
+            proof.compare("full", passes, prover.passes(FULL, config, batch))
     except SymflopsError as error:
         proof.differences.append(first_line(error))
     return proof, passes is not None

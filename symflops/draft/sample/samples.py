@@ -7,7 +7,6 @@ length of its inputs are adjusted.
 from __future__ import annotations
 
 import gc
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,9 +21,8 @@ from symflops.draft.vary.explore import Explorer
 from symflops.draft.vary.slots import Slot, applied, is_whole, slots_of
 from symflops.draft.vary.variables import Moves, State, Variable, moved
 from symflops.verify.classes import referenced
+from symflops.verify.counting import starred
 from symflops.verify.limits import attempt
-
-INDEX = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +140,6 @@ def refs_key(refs: Iterable[Ref], order: Mapping[int, int]) -> tuple[Any, ...]:
     ``order`` maps the id of each value to its position in the plan.
     """
     return tuple((ref.kind, order.get(ref.id, -1), starred(ref.name)) for ref in refs)
-
-
-def starred(name: str) -> str:
-    """Dotted name with its indices replaced by stars."""
-    return INDEX.sub("*", name)
 
 
 def executed(entries: Any) -> int:

@@ -86,7 +86,8 @@ def with_distinct_numbers(example: Example) -> Example:
     fields = {place: value for place, value in places(settings) if value >= 2 and place not in example.depths}
     own, taken = dict(fields), set(example.lengths.values())
     began = time.monotonic()
-    patience = 8 * max(0.2, seconds_of(example))
+    example.real({}, example.lengths)
+    patience = 9 * max(0.2, time.monotonic() - began)
     for place, value in list(fields.items()):
         if value not in taken or time.monotonic() - began > patience:
             taken.add(value)
@@ -103,10 +104,3 @@ def with_distinct_numbers(example: Example) -> Example:
         taken.add(fields[place])
     example.fields, example.own = fields, own
     return example
-
-
-def seconds_of(example: Example) -> float:
-    """Seconds of one run on the meta device."""
-    began = time.monotonic()
-    example.real({}, example.lengths)
-    return time.monotonic() - began

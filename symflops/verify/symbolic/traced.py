@@ -83,6 +83,14 @@ class Traced:
         """Whether the forms were exact at three or more unseen configs."""
         return not self.unproven
 
+    @property
+    def holds(self) -> bool:
+        """Whether the forms hold for the config and the inputs as they were given."""
+        try:
+            return self.at({}) == self.numbers
+        except SymflopsError:
+            return False
+
     def symbols(self) -> list[str]:
         """Names of the fields and lengths that are symbols."""
         return [name for name, one in self.fields.items() if one.kind == "symbolic"]

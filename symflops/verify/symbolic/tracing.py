@@ -61,16 +61,24 @@ def trace(
 
 
 def _trace(make: Callable[[], Example], seconds: float) -> Traced:
-    """Find an example, trace it in a further process, and prove the forms in this one, whose PyTorch is unchanged."""
+    """Find an example, trace it in a further process, and prove the forms in this one, whose PyTorch is unchanged.
+
+    If the forms do not hold for the config as given, because the example has other numbers, the config itself is the example.
+    """
     import torch
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     until = time.monotonic() + seconds
     example = make()
-    forms, example.fields = in_process(partial(_forms, example, seconds / 2), 0.75 * seconds, f"tracing {example.name}")
-    forms.example = example
-    return published(forms, Prover(forms).run(until))
+    for fields in (example.fields, example.own):
+        example.fields, left = dict(fields), until - time.monotonic()
+        forms, example.fields = in_process(partial(_forms, example, left / 2), 0.75 * left, f"tracing {example.name}")
+        forms.example = example
+        found = published(forms, Prover(forms).run(until))
+        if found.holds or time.monotonic() > until - seconds / 2:
+            break
+    return found
 
 
 def _forms(example: Example, seconds: float) -> tuple[Forms, dict[Place, int]]:
