@@ -15,9 +15,11 @@ import sympy
 
 from symflops.api import Model
 from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.formula.evaluate import evaluate as evaluate_expression
+from symflops.formula.expression import parse_expression
 from symflops.formula.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, evaluate, symbols
 from symflops.ir.program import Program
-from symflops.support.findings import SymflopsError
+from symflops.support.findings import Source, Span, SymflopsError
 from symflops.verify.cases import LiveCase
 from symflops.verify.classes import class_of, complete, in_evaluation
 from symflops.verify.counting import starred
@@ -26,7 +28,7 @@ from symflops.verify.symbolic.expressions import compiled, divided, symbol, text
 from symflops.verify.symbolic.target import Place, put
 from symflops.verify.symbolic.traced import FIGURES, Traced
 from symflops.verify.symbolic.tracing import SECONDS, trace
-from symflops.verify.tensors import arguments_of
+from symflops.verify.tensors import NAMES, arguments_of
 
 FUNCTIONS = {
     "floordiv": lambda a, b: sympy.floor(a / b),
@@ -183,9 +185,10 @@ class Comparison:
     ) -> None:
         self.found, self.traced, self.program, self.sizes, self.case, self.inputs = found, traced, program, sizes, case, inputs
         self.same: dict[sympy.Symbol, sympy.Expr] = {}
-        self.known = self.lengths()
+        self.known: dict[str, sympy.Expr] = {}
         self.fields = {one.letter: one for one in program.fields}
         self.definitions = {one.letter: one.formula for one in program.definitions}
+        self.tie_lengths()
         self.depths = {}
         read = {name for line in program.regimes[0].lines for name in symbols(line.forward)}
         for letter, value in program.fixed:
@@ -194,7 +197,7 @@ class Comparison:
                     self.depths[symbol(key)] = sympy.Integer(value)
                     found.assumed.append(f"{key} == {value}")
 
-    def lengths(self) -> dict[str, sympy.Expr]:
+    def tie_lengths(self) -> None:
         """Map the letters of lengths, and ``b`` for the number of samples, to expressions, by the layouts of inputs.
 
         Raises:
@@ -206,19 +209,23 @@ class Comparison:
         origins = {one.origin: name for name, one in self.traced.lengths.items()}
         letters = {"b", *(letter for stream in self.program.streams for letter in stream.variables)}
         found: dict[str, sympy.Expr] = {}
+        sides: list[tuple[sympy.Expr, str]] = []
         for info in self.program.inputs:
             shape = getattr(self.inputs.get(info.name), "shape", ())
             for place, (axis, side) in enumerate(zip(info.layout.axes if info.layout else (), shape, strict=False)):
-                if axis not in letters:
-                    continue
                 name = origins.get(f"{info.name}[{place}]")
                 known = sympy.Integer(side) if name is None else self.traced.value(name)
                 if name is not None and self.traced.fields[name].kind == "specialised":
                     self.found.numbers[axis] = f"{info.name}[{place}] is specialised, {self.traced.fields[name].note}"
-                if found.setdefault(axis, known) != known and known.is_Symbol:  # a picture that is square in the spec
+                if axis not in letters:  # a side that follows from sizes in the spec
+                    sides += [(known, axis)] * (known.is_Symbol and not axis.isidentifier())
+                elif found.setdefault(axis, known) != known and known.is_Symbol:  # a picture that is square in the spec
                     self.same[known] = found[axis]
-        self.found.assumed += [f"{one} == {other}" for one, other in self.same.items()]
-        return found
+        self.known = found
+        for known, axis in sides:
+            parsed = parse_expression(axis, Span(Source("layout", axis), 1, 1, len(axis) + 1))
+            self.same[known] = evaluate_expression(parsed, {name: self.letter(name) for name in NAMES.findall(axis)})
+        self.found.assumed += [f"{one} == {text_of(other)}" for one, other in self.same.items()]
 
     def run(self) -> None:
         """Subtract all figures and modules."""
