@@ -303,9 +303,11 @@ def prove(
         study.runner.deadline = max(until, time.monotonic() + DRAWING * timeout)
         found.proofs += drawn_proofs(prover, document, study)
         found.proofs += value_proofs(prover, document, study)
+    began = time.monotonic()
     for study in studies if all(proof.exact for proof in found.proofs) and not found.unsolved else ():
         study.runner.tell("tracing its class")
         found.forms.append(forms_of(prover, study, batch_of(document, study, {}), max(LEAST_SECONDS, TRACING * timeout)))
+    until += time.monotonic() - began  # a trace takes no time from the fields
     try:
         judge(found, prover, document, studies, published, max(until, time.monotonic() + VARYING * timeout))
     except Exception as error:  # must not lose the draft
