@@ -22,7 +22,7 @@ from symflops.draft.vary.slots import Slot, applied
 from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
 from symflops.verify.census.fields import value_at
-from symflops.verify.census.survey import WRONG
+from symflops.verify.census.survey import EXACT, NONE, WRONG
 from symflops.verify.classes import referenced
 from symflops.verify.counting import EVERY
 from symflops.verify.limits import attempt
@@ -91,7 +91,8 @@ def forms_proofs(found: Identity, survey: FieldSurvey, refused: Callable[[Mappin
     if traced is None or found.failed:
         return
     example = {name: one.value for name, one in traced.fields.items()}
-    near = [*(traced.points() if found.gaps else ()), *({**example, **point} for point in traced.beyond)][:MOST_POINTS]
+    unseen, equal = traced.points() if found.gaps else [], 0
+    near = [*unseen, *({**example, **point} for point in traced.beyond)][:MOST_POINTS]
     for point in (*near, *({**example, name: DEEP} for name in traced.depths)):
         trial, config = trial_at(traced, survey, point)
         if trial is None or refused(config) or attempt(partial(fits, survey, trial, config)) is False:
@@ -101,7 +102,11 @@ def forms_proofs(found: Identity, survey: FieldSurvey, refused: Callable[[Mappin
             own = (f"{one.origin or name}={point[name]}" for name, one in traced.fields.items() if point[name] != one.value)
             yield Proof(", ".join(own), 1, [row.why], FORMS, survey.study.name)
             return
-    if found.gaps:
+        equal += point in unseen and row.verdict in (EXACT, NONE)
+    if equal:
+        found.numbers["a letter"] = "it could not be translated: at unseen configs the draft is exact"
+        found.gaps = {}
+    elif found.gaps:
         name, gap = next(iter(found.gaps.items()))
         yield Proof(f"its class's own formula of {name}", 1, [f"the draft has {text_of(gap)} more"], FORMS, survey.study.name)
 
