@@ -54,12 +54,12 @@ def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
     import transformers
 
     from symflops.cli.draft import report
-    from symflops.draft.draft import REFUSED, draft
-    from symflops.draft.limits import limit_memory
+    from symflops.draft.draft import MEMORY, draft
     from symflops.draft.trace.subject import Subject
+    from symflops.verify.limits import limit_memory
 
     torch.set_num_threads(1)
-    limit_memory(REFUSED)
+    limit_memory(MEMORY)
     transformers.logging.set_verbosity_error()
     diffusers.logging.set_verbosity_error()
     small = [one for one in records if not one["published_size"] and not any(word in one["tag"] for word in SKIPPED)]
@@ -67,8 +67,7 @@ def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
 
     def subject(record: dict[str, Any]) -> Any:
         name = f"{record['package']}:{record['class']}"
-        passes = (record["fwd_flops"], record["bwd_flops"]) if "fwd_flops" in record else None
-        return Subject(name, record["config"], record["inputs"], {}, record["device"], passes)
+        return Subject(name, record["config"], record["inputs"], {}, record["device"])
 
     published = [subject(one) for one in records if one["published_size"] and set(one["inputs"]) == set(first["inputs"])][:1]
     try:

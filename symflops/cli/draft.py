@@ -164,6 +164,8 @@ def report(found: Any) -> dict[str, Any]:
         "decide": found.decide,
         "given_up": found.given_up,
         "partial": list(found.partial),
+        "proven": found.proof if found.exact else None,
+        "forms": [one.as_json() for one in found.forms],
         "holds_for": found.holds_for,
         "census": json.loads(found.census) if found.census else None,
         "samples": found.samples,
@@ -177,6 +179,8 @@ def summary(found: Any) -> str:
     verdict = "exact" if found.exact else "partial"
     lines = [f"{found.subject.reference}: {verdict}: {exact} of {len(found.proofs)} configurations are equal"]
     lines += [f"  partial: {reason}" for reason in found.partial]
+    if found.exact:
+        lines.append(f"  proven {found.proof}")
     lines.append(f"  {len(found.text.splitlines())} lines, {found.samples} samples, {found.runs} runs, {found.seconds:.0f} s")
     lines.append(f"  varied: {', '.join(found.varied) or 'nothing'}")
     if found.stuck:

@@ -113,7 +113,7 @@ def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float]:
         raise SymflopsError("a model needs the batch of the step, e.g. --batch '{\"text\": [4096, 4096]}'")
     from symflops.cli.estimate import batch_of, estimated
 
-    args.strict = args.prove = False
+    args.strict = args.prove = args.trace = False
     args.unit = "flops"
     found = estimated(args, batch_of(args.batch))
     scale = 2 if found["unit"] == "macs" else 1  # peak rates are in FLOPs

@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from symflops.draft.fit.class_defaults import class_defaults
-from symflops.draft.fit.symbols import Names, fitter_of, names_of
+from symflops.draft.fit.symbols import Names, class_defaults, fitter_of, names_of
 from symflops.draft.polish.block_patterns import patterns_in
 from symflops.draft.prove.prove import DRAWN, Proof, library, model_of
-from symflops.draft.sample.family import Family
-from symflops.draft.sample.runner import Runner, explored, with_longer_inputs
+from symflops.draft.sample.samples import Family, Runner, explored, with_longer_inputs
 from symflops.draft.sample.sampling import family_of
 from symflops.draft.trace import gate
 from symflops.draft.trace.subject import Subject
@@ -23,6 +21,8 @@ from symflops.draft.write.draft_document import Document, document
 from symflops.draft.write.graph import Style
 from symflops.support.findings import SymflopsError
 from symflops.verify.classes import config_class_of, referenced, signature_of
+from symflops.verify.symbolic.expressions import text_of
+from symflops.verify.symbolic.identity import Identity
 
 HOLD_OUTS = 5
 WITH = " with "
@@ -90,9 +90,10 @@ class Draft:
         processor: Processor time in seconds.
         given_up: Why drafting ended early; empty if it did not.
         reasons: Further reasons why the draft is partial.
-        fields: The census, as :func:`symflops.draft.prove.census.entry_of` returns it.
+        fields: The census, as :func:`symflops.draft.prove.verdict.entry_of` returns it.
         holds_for: Lines ``field: values`` for the fields of which the draft holds at these values alone.
         census: The text of the census file.
+        forms: For each variant, the difference from the closed forms of the class; empty if samples were wrong already.
     """
 
     subject: Subject
@@ -112,6 +113,7 @@ class Draft:
     fields: dict[str, Any] = field(default_factory=lambda: {"described": [], "free": [], "guarded": {}, "words": {}})
     holds_for: list[str] = field(default_factory=list)
     census: str = ""
+    forms: list[Identity] = field(default_factory=list)
 
     @property
     def varied(self) -> list[str]:
@@ -128,6 +130,17 @@ class Draft:
     def exact(self) -> bool:
         """Whether the draft is fully proven, with no reason to call it partial."""
         return not any(self.partial)
+
+    @property
+    def proof(self) -> str:
+        """Why an exact draft is exact: at which sizes its formulas are its class's own, or why that is not known."""
+        for one in self.forms:
+            if one.traced is None or one.grade != "identity":
+                numbers = (f"{name} is a number: {why}" for name, why in one.numbers.items())
+                return f"for these configurations: {one.failed or next(numbers, one.traced.unproven if one.traced else '')}"
+        domains = [[*map(text_of, one.traced.domain), *one.assumed] for one in self.forms if one.traced]
+        conditions = dict.fromkeys(condition for domain in domains for condition in domain)
+        return "for all sizes" + (f" where {', '.join(conditions)}" if conditions else "")
 
     @property
     def partial(self) -> Iterator[str]:

@@ -4,8 +4,8 @@
 the folder of the spec. That file is executed, as ``python my_module.py`` would; nothing else that a spec names ever is.
 
 Classes of transformers name the class of their config (``config_class``), whose objects read and write JSON (``to_dict``). A
-user's class does so too, or annotates the argument that takes the config: with a dataclass, a class of attrs or pydantic, or
-any other class that declares fields.
+user's class does so too, or its constructor has one argument that takes the config: a dataclass, or an object of attrs,
+pydantic or any other class that declares fields.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ EXAMPLES = {
 """Type of a size -> value to compare with if the size has no default."""
 FIELDS = ("__dataclass_fields__", "__attrs_attrs__", "model_fields", "_fields")
 """Attributes that mark classes with declared fields: dataclasses, attrs, pydantic, named tuples."""
+CONFIGS = ("config", "cfg", "conf", "args", "hparams")
+"""Names of constructor arguments that hold a config, if nothing says its class."""
 
 
 def class_of(reference: str, folder: Path | None = None) -> Any:
@@ -136,11 +138,21 @@ def config_class_of(kind: Any) -> Any:
 
 
 def argument_of(kind: Any) -> tuple[str, Any]:
-    """Return (name, class) of the constructor argument that takes the config; ``("", None)`` without one."""
+    """Return (name, class) of the constructor argument that takes the config; ``("", None)`` without one.
+
+    The class is that of the argument's annotation, or of its default. If a config has neither, it is the only class with
+    declared fields in the module.
+    """
     arguments = arguments_of(kind)
     needed = [name for name, one in arguments.items() if one.default is one.empty] or list(arguments)
-    own = declared_class(hints_of(kind.__init__).get(needed[0])) if len(needed) == 1 else None
-    return (needed[0], own) if own is not None else ("", None)
+    if len(needed) != 1:
+        return "", None
+    (name,) = needed
+    own = declared_class(hints_of(kind.__init__).get(name)) or declared_class(type(arguments[name].default))
+    if own is None and name in CONFIGS and arguments[name].annotation is inspect.Parameter.empty:
+        beside = {one for one in vars(sys.modules.get(kind.__module__)).values() if declared_class(one)}
+        own = beside.pop() if len(beside) == 1 else None
+    return (name, own) if own is not None else ("", None)
 
 
 def arguments_of(kind: Any) -> dict[str, inspect.Parameter]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from symflops.support.findings import SymflopsError
@@ -17,6 +17,8 @@ from symflops.training.introspect.tree import starred
 from symflops.verify.tensors import needed
 
 OUTPUTS = ("logits", "sample", "last_hidden_state")
+EVERY = ("*",)
+"""In place of names of outputs: the loss sums every tensor that a module returns."""
 
 
 def counter(modules: bool = True) -> Any:
@@ -107,7 +109,14 @@ def summed_tensors(output: Any, names: Sequence[str]) -> list[Any]:
     """List the tensors of ``output`` that the loss sums: those called ``names``.
 
     In a plain tuple, the items are taken to have these names in order. If nothing matches, the main output is summed.
+
+    Raises:
+        SymflopsError: ``output`` has no such tensor.
     """
+    if tuple(names) == EVERY:
+        if not (found := list(returned(output))):
+            raise SymflopsError(f"the module returns no tensor to sum but a {type(output).__name__}")
+        return found
     named = [tensor for name in names for tensor in tensors_in(output_called(output, name))]
     if not named and isinstance(output, (tuple, list)) and len(names) > 1:
         named = list(tensors_in(output[: len(names)]))
@@ -126,6 +135,18 @@ def tensors_in(value: Any) -> Iterator[Any]:
             yield from tensors_in(item)
     elif isinstance(value, needed("torch").Tensor):
         yield value
+
+
+def returned(output: Any) -> Iterator[Any]:
+    """Tensors of a module's output; those inside other objects, such as a key-value cache, are skipped."""
+    if isinstance(output, needed("torch").Tensor):
+        yield output
+        return
+    parts = output.values() if isinstance(output, Mapping) else output if isinstance(output, (list, tuple, set)) else ()
+    if is_dataclass(output) and not isinstance(output, (type, Mapping, list, tuple, set)):
+        parts = [getattr(output, one.name, None) for one in fields(output)]
+    for value in parts:
+        yield from returned(value)
 
 
 def first_tensors(output: Any) -> list[Any]:

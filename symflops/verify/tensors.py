@@ -111,21 +111,22 @@ def filled(value: Any, make: Callable[[Any, str], Any], name: str = "") -> Any:
     return value if there else make(value, name)
 
 
-def described(value: Any) -> Any:
+def described(value: Any, device: str = "meta") -> Any:
     """Convert a case's argument: ``{shape: [2, 24], dtype: float32}``, ``{value: [[1, 4]]}`` are tensors.
 
-    Mappings and lists may contain such tensors.
+    Mappings and lists may contain such tensors. Those with a shape are on ``device``; dtype ``int64(ones)`` makes a mask.
     """
     if isinstance(value, Mapping) and {"shape"} <= value.keys() <= {"shape", "dtype"}:
         torch = needed("torch")
-        return torch.zeros(value["shape"], dtype=_dtype(torch, value.get("dtype", "float32")), device="meta")
+        word, _, ones = str(value.get("dtype", "float32")).partition("(")
+        return (torch.ones if ones else torch.zeros)(value["shape"], dtype=_dtype(torch, word), device=device)
     if isinstance(value, Mapping) and {"value"} <= value.keys() <= {"value", "dtype"}:
         torch = needed("torch")
         dtype = _dtype(torch, value["dtype"]) if "dtype" in value else None
         return torch.tensor(value["value"], dtype=dtype, device="cpu")
     if isinstance(value, Mapping):
-        return {name: described(item) for name, item in value.items()}
-    return [described(item) for item in value] if isinstance(value, list) else value
+        return {name: described(item, device) for name, item in value.items()}
+    return [described(item, device) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _dtype(torch: Any, name: Any) -> Any:

@@ -160,3 +160,17 @@ class OfTwo(Stack):
     def __init__(self, width: int, feed: Inner, layers: int = 2):
         nn.Module.__init__(self)
         self.blocks = nn.ModuleList(Block(width, feed.hidden, feed.bias, feed.kind) for _ in range(layers))
+
+
+class OfDefault(Stack):
+    """Takes a config whose class its default shows."""
+
+    def __init__(self, setup=Config()):
+        super().__init__(setup)
+
+
+class Nameless(Stack):
+    """Takes a config of any of the classes of this file."""
+
+    def __init__(self, config):
+        super().__init__(config)

@@ -49,9 +49,9 @@ class Reader:
 
         FLOPs are None if the class does not run, or cannot be run on ``device``.
         """
-        from symflops.draft.limits import attempt
         from symflops.draft.prove.prove import measured
         from symflops.draft.trace.subject import Subject, full_config
+        from symflops.verify.limits import attempt
         from symflops.verify.live import parameters_of
 
         subject = Subject(self.reference, config, inputs, device=device)
@@ -213,12 +213,12 @@ def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
     import transformers
 
     from symflops.cli.draft import save
-    from symflops.draft.draft import REFUSED, draft
-    from symflops.draft.limits import limit_memory
+    from symflops.draft.draft import MEMORY, draft
     from symflops.draft.trace.subject import Subject
+    from symflops.verify.limits import limit_memory
 
     torch.set_num_threads(1)
-    limit_memory(REFUSED)
+    limit_memory(MEMORY)
     transformers.logging.set_verbosity_error()
     diffusers.logging.set_verbosity_error()
     small = [one for one in records if not one["published_size"] and not any(word in one["tag"] for word in SKIPPED)]

@@ -1,8 +1,8 @@
 """Axes of convolutions have the form that the operator derives; a list that shrinks loses its items."""
 
-from symflops.draft.fit.axes import Axes
 from symflops.draft.fit.fit import Fitter
 from symflops.draft.vary.slots import Slot, applied
+from symflops.draft.write.dimensions import Axes
 
 LENGTHS = (32, 33, 34, 35, 47, 90, 121)
 KERNELS = (3, 5, 2, 7, 4, 3, 6)

@@ -3,8 +3,7 @@
 import pytest
 
 from symflops.draft.polish.block_calls import called
-from symflops.draft.polish.block_patterns import patterns_in
-from symflops.draft.polish.equal_products import sum_of
+from symflops.draft.polish.block_patterns import patterns_in, sum_of
 from symflops.read.spec_files import roots
 
 PATTERNS = patterns_in(roots()[0])

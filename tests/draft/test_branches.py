@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from symflops.draft.fit.index_conditions import Rows, condition
+from symflops.draft.fit.conditions import Rows, condition
 from symflops.draft.fit.symbols import Names
 from symflops.draft.fold.fold import with_folded_lists
 from symflops.draft.polish.polish import inlined

@@ -13,9 +13,9 @@ from symflops.cli.main import main
 from symflops.draft.prove.vary_fields import every_field
 from symflops.draft.trace.subject import Subject, full_config
 from symflops.support.errors import SymflopsError
-from symflops.verify.classes import referenced
+from symflops.verify.classes import argument_of, referenced
 from symflops.verify.live import LiveCase, build
-from tests.draft import config_models
+from tests.draft import config_models, nano_model
 
 MODULE = Path(config_models.__file__)
 FLAT = {"width": 8, "layers": 3, "bias": False}
@@ -43,6 +43,12 @@ def test_every_field_of_a_config_class_is_a_field(name: str) -> None:
     assert json.loads(json.dumps(whole)) == whole
     again = Subject(subject.reference, whole).build()
     assert [one.shape for one in again.parameters()] == [one.shape for one in model.parameters()]
+
+
+@pytest.mark.parametrize(("name", "argument", "own"), [("Nameless", "", None), ("OfDefault", "setup", config_models.Config), ("OfRow", "row", config_models.Row)])
+def test_the_class_of_a_config_is_that_of_its_annotation_or_default(name: str, argument: str, own: Any) -> None:
+    assert argument_of(getattr(config_models, name)) == (argument, own)
+    assert argument_of(nano_model.Nano) == ("config", nano_model.Shape)
 
 
 def test_a_member_of_an_enumeration_is_its_value_in_json() -> None:

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from symflops.draft.polish.joint_attention import split_joint
+from symflops.draft.polish.polish import split_joint
 from symflops.draft.write.values import Val
 
 X, Y = (5, 7, 9), (4, 4, 6)

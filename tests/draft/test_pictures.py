@@ -9,7 +9,7 @@ import pytest
 from symflops.draft.draft import draft
 from symflops.draft.prove.points import ranks
 from symflops.draft.prove.prove import PUBLISHED
-from symflops.draft.sample.runner import Runner, explored
+from symflops.draft.sample.samples import Runner, explored
 from symflops.draft.trace.subject import Subject
 
 MODULE = Path(__file__).parent / "picture_model.py"

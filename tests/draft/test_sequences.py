@@ -1,7 +1,6 @@
 """Arguments with values: the numbers that may move, and what moves along."""
 
-from symflops.draft.vary.sequences import number_at, tokens_in
-from symflops.draft.vary.slots import Slot, applied, slots_of
+from symflops.draft.vary.slots import Slot, applied, number_at, slots_of, tokens_in
 from symflops.draft.vary.variables import Variable, moved
 
 INPUTS = {

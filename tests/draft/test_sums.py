@@ -1,8 +1,7 @@
 """Widths of fused projections, and rounded shares in multiples."""
 
-from symflops.draft.fit.formula import products
-from symflops.draft.fit.monomials import triple
-from symflops.draft.fit.rounding import proportion
+from symflops.draft.fit.fit import proportion
+from symflops.draft.fit.formula import products, triple
 
 SIZES = {
     "H": (8, 8, 16, 8, 12, 24, 4),

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from symflops.api import load
 from symflops.cli.main import main
-from symflops.draft.fit.config_conditions import Setting, guards_between
+from symflops.draft.fit.conditions import Setting, guards_between
 from symflops.draft.polish.merge import Branch, entries_of, joined, merged
 from symflops.draft.write.dimensions import Unsolved
 from symflops.draft.write.draft_document import Document

@@ -16,10 +16,9 @@ READING = "support/reading.py"
 READS = {"open", "fdopen", "read_text", "read_bytes", "load", "loads", "safe_load", "reader", "DictReader", "loadtxt", "mmap"}
 MODULES = {"json", "yaml", "pickle", "csv", "np", "numpy", "torch", "marshal", "tomllib", "os", "io"}
 REASONS = {
-    ("verify/symbolic/process.py", "_answer"): "writes to a pipe of its own",
-    ("verify/symbolic/process.py", "_read"): "the answer of a process that it has just started",
+    ("verify/limits.py", "limit_memory"): "a line of the system's own",
     ("cli/draft.py", "report"): "parses a text that was printed just now",
-    ("draft/prove/census.py", "entry_of"): "copies what is in memory",
+    ("draft/prove/verdict.py", "entry_of"): "copies what is in memory",
     ("cli/main.py", "_exit_for"): "opens the null device",
     ("cli/terminal.py", "__enter__"): "opens the null device",
     ("cli/actions/new.py", "spec_text"): "parses a text that was read with a limit",
@@ -45,7 +44,6 @@ REASONS = {
     ("support/files.py", "locked"): "opens a lock and reads nothing",
     ("support/workers.py", "applied"): "what a process of our own sends",
     ("support/workers.py", "work"): "what the process that started this one sends",
-    ("draft/draft.py", "memory_of"): "a line of the system's own",
     ("training/introspect/background.py", "_ended"): "what a process of our own sends",
     ("training/introspect/background.py", "main"): "what the process that started this one sends",
     ("training/introspect/proof.py", "proof"): "what a process of our own sends, or an entry of the user's own",

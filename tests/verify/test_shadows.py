@@ -15,7 +15,8 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 from torch.nn import functional
 
 from symflops.support.findings import SymflopsError
-from symflops.verify.symbolic import process, shadows
+from symflops.verify import limits
+from symflops.verify.symbolic import shadows
 
 SIDES = (2, 6, 10, 14)
 
@@ -74,7 +75,7 @@ def stood_in(name: str) -> tuple[list[int], list[bool], list[bool]]:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_stand_in_has_the_shape_and_the_gradients_of_the_operator(name):
-    hints, gradients, symbolic = process.in_process(lambda: stood_in(name), 60, name)
+    hints, gradients, symbolic = limits.in_process(lambda: stood_in(name), 60, name)
     assert (hints, gradients) == outcome(CALLS[name], inputs(torch.zeros, SIDES), 3)
     assert any(symbolic) or name == "linspace"
 
@@ -83,10 +84,10 @@ def test_a_process_is_limited_and_its_faults_are_told():
     def fails() -> None:
         raise ValueError("no\nsuch thing")
 
-    assert process.in_process(lambda: {"a": (1, 2)}, 60, "it") == {"a": (1, 2)}
+    assert limits.in_process(lambda: {"a": (1, 2)}, 60, "it") == {"a": (1, 2)}
     with pytest.raises(SymflopsError, match="ValueError: no such thing"):
-        process.in_process(fails, 60, "it")
-    with pytest.raises(SymflopsError, match="it needs more than 4 GB, or crashed"):
-        process.in_process(lambda: os._exit(3), 60, "it")
+        limits.in_process(fails, 60, "it")
+    with pytest.raises(SymflopsError, match="it needs more than 4 GB of memory, or crashed: it ended with code 3"):
+        limits.in_process(lambda: os._exit(3), 60, "it")
     with pytest.raises(SymflopsError, match="MemoryError"):
-        process.in_process(lambda: len(bytearray(60 << 30)), 60, "it")
+        limits.in_process(lambda: len(bytearray(60 << 30)), 60, "it")

@@ -1,19 +1,25 @@
-"""The symbols of a draft: sizes named after the fields of a config, lengths after the axes of inputs."""
+"""The symbols of a draft: sizes named after fields of a config, lengths after axes of inputs; defaults of sizes.
+
+The default of a size that the class fills in is found by omitting its field: a number, or an expression in other sizes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import copy
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any
 
 from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.formula import Vector
-from symflops.draft.sample.family import Family, Sample
-from symflops.draft.sample.runner import FEWEST_IN_CHUNK
+from symflops.draft.sample.samples import FEWEST_IN_CHUNK, Family, Runner, Sample
 from symflops.draft.trace.steps import steps_in
+from symflops.draft.trace.subject import Subject
 from symflops.draft.vary.slots import Slot, is_whole
 from symflops.draft.vary.variables import Variable
+from symflops.verify.census.fields import value_at
+from symflops.verify.limits import attempt
 from symflops.verify.symbolic.letters import LETTERS
 
 LENGTHS = ("x", "y", "z", "u", "v", "t")
@@ -54,19 +60,6 @@ class Names:
         return {*self.sizes, *self.lengths}
 
 
-def value_at(config: Any, key: Sequence[Any]) -> Any:
-    """Value at a nested key of a config or of inputs; None if it is missing."""
-    found = config
-    for part in key:
-        if isinstance(found, Mapping):
-            found = found.get(part)
-        elif isinstance(found, (list, tuple)) and isinstance(part, int) and part < len(found):
-            found = found[part]
-        else:
-            return None
-    return found
-
-
 def numbered(name: str, taken: Collection[str]) -> str:
     """``name`` if it is free, else ``name`` with the first free number appended."""
     return next(one for one in chain([name], (f"{name}{number}" for number in count(2))) if one not in taken)
@@ -98,9 +91,10 @@ def names_of(family: Family, variables: Sequence[Variable], batch: Variable | No
 
 
 def symbol_of(names: Names, slot: Slot, family: Family, lead: bool) -> str | None:
-    """Symbol of a slot (number of config or inputs), existing or new.
+    """Symbol of a slot (number of config or inputs): that of an equal vector in ``names``, else a new one, stored there.
 
-    None if it is constant or has a formula in other symbols. A ``lead`` determines other slots, and always has a symbol.
+    None if the slot is constant, or an input dimension with a formula in other symbols. A ``lead``, which determines other
+    slots, has a symbol even then.
     """
     vector = tuple(value_in(sample, slot) for sample in family.samples)
     if slot.of_run:  # varying this slot changes the argument's total length
@@ -146,13 +140,13 @@ def is_made_of(names: Names, vector: Vector) -> bool:
 
 
 def value_in(sample: Sample, slot: Slot) -> int:
-    """Value of a slot in a sample: that of the complete config, else the one that the slot was set to."""
+    """Value of a slot (number of config or inputs) in a sample: by the complete config, else by the sample's state."""
     known = value_at(sample.config, slot.key) if slot.of_config else None
     return known if is_whole(known) else slot.within(sample.state)
 
 
 def letter(names: Names, slot: Slot) -> str:
-    """Letter for the config field at a slot; an item of a list gets the list's letter with an index."""
+    """Letter for the config field at a slot; for an item of a list, the list's letter with an index: ``c[0]``."""
     index = f"[{slot.key[-1]}]" if slot.of_list else ""
     key = slot.key[:-1] if index else slot.key
     for name, known in names.sizes.items():
@@ -182,8 +176,99 @@ def fitter_of(names: Names, family: Family) -> Fitter:
 
 
 def chunks_of(family: Family) -> tuple[int, ...]:
-    """Chunk lengths: rows or columns of matrix products that no config changes."""
+    """Lengths of chunks in ascending order: rows or columns of matrix products, at least 16, that no sample changes."""
     steps = [step for step in steps_in(family.samples[0].plan.entries) if step.kind == "matmul"]
     every = [family.parts[family.place[id(step)]] for step in steps]
     sides = [{size for one in same for size in (one.numbers[1], one.numbers[3])} for same in every]
     return tuple(sorted({side for one in sides if len(one) == 1 for side in one if side >= FEWEST_IN_CHUNK}))
+
+
+SAMPLES = 3
+
+
+def class_defaults(runner: Runner, samples: Sequence[Sample], names: Names, signature: Mapping[str, Any]) -> dict[str, str]:
+    """Letter of a size -> its default (number or expression), for sizes whose default the signature lacks.
+
+    Such a field can be omitted from the config, and the class fills it in from others.
+    """
+    order = [0, *range(len(samples) - 1, 0, -1)]
+    found: dict[str, str] = {}
+    for letter, key in names.sizes.items():
+        sized = is_whole(value_at(runner.subject.config, key)) and letter in names.vectors
+        if not sized or isinstance(value_at(signature, key), int) or runner.late():
+            continue
+        usable = [name for name in names.vectors if name in names.sizes and name not in (letter, *found)]
+        others = {name: tuple(names.vectors[name][place] for place in order[:SAMPLES]) for name in usable}
+        text = default_of([runner.at(samples[place].state) for place in order[: 2 * SAMPLES]], key, others)
+        if text is not None:
+            found[letter] = text
+    return found
+
+
+def default_of(subjects: Sequence[Subject], key: Sequence[Any], others: Mapping[str, Vector]) -> str | None:
+    """Default of the field at ``key``, as the text of a number or of an expression in other sizes; None if none fits.
+
+    ``subjects`` are the class with the configs of several samples; ``others`` maps the letters of other sizes to their
+    values in the first three.
+    """
+    first = subjects[:SAMPLES]
+    values = [default_number(subject, key) for subject in first]
+    if None in values or values == [value_at(subject.config, key) for subject in first]:
+        return None  # omitting the field changes nothing, so its default is unknown
+    constant = len(set(values)) == 1
+    # a constant default may only be explained by sizes that vary
+    known = {name: vector for name, vector in others.items() if not constant or len(set(vector)) > 1}
+    text = next((text for text, vector in expressions(known) if vector == tuple(values)), None)
+    if text is None and constant and {default_number(subject, key) for subject in subjects[SAMPLES:]} <= set(values):
+        return str(values[0])
+    return text
+
+
+def expressions(known: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:
+    """Pairs (expression, its value in each sample) to try as a default: sizes, quotients of two, small multiples.
+
+    ``known`` maps the letters of sizes to their values.
+    """
+    yield from known.items()
+    for one, x in known.items():
+        for other, y in known.items():
+            if one != other and all(y):
+                yield f"{one}//{other}", tuple(a // b for a, b in zip(x, y, strict=True))
+    for factor in (2, 3, 4, 8):
+        yield from ((f"{factor}*{one}", tuple(factor * a for a in x)) for one, x in known.items())
+
+
+def default_number(subject: Subject, key: Sequence[Any]) -> int | None:
+    """Number for the field at ``key`` that gives the same parameter shapes as omitting the field.
+
+    None if no number does, if the field is no integer, or if the class does not build without it.
+    """
+    now = value_at(subject.config, key)
+    if not isinstance(now, int):
+        return None
+    whole, less = shapes(subject), shapes(subject.having(without(subject.config, key), subject.inputs))
+    if whole is None or less is None or set(whole) != set(less):
+        return None
+    pairs = [pair for name in whole for pair in zip(whole[name], less[name], strict=False) if pair[0] != pair[1]]
+    if not pairs:
+        return now
+    for value in dict.fromkeys(now * b // a for a, b in pairs if a and now * b % a == 0):
+        if shapes(subject.having(without(subject.config, key, value), subject.inputs)) == less:
+            return value
+    return None
+
+
+def shapes(subject: Subject) -> dict[str, tuple[int, ...]] | None:
+    """Parameter name -> shape, for the module of a subject; None if it cannot be built."""
+    return attempt(lambda: {name: tuple(tensor.shape) for name, tensor in subject.build().named_parameters()})
+
+
+def without(config: Mapping[str, Any], key: Sequence[Any], value: int | None = None) -> dict[str, Any]:
+    """Copy of ``config`` without the field at ``key``, or with ``value`` there."""
+    found = copy.deepcopy(dict(config))
+    inner = value_at(found, key[:-1])
+    if value is None:
+        del inner[key[-1]]
+    else:
+        inner[key[-1]] = value
+    return found

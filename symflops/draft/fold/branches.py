@@ -87,27 +87,21 @@ class Merger:
     def merged(self) -> Merged | None:
         """Loop body that all items of the layout share; None if their operands do not allow it."""
         layout = self.layout
-        variables = self.carried() if self.handed_on() else None
+        bodies = enumerate(self.layout.bodies[:-1])  # whose values the item itself and the next one may read
+        near = all(self.outside.get(step.id, set()) <= {item, item + 1} for item, steps in bodies for step in steps)
+        variables = self.carried() if near else None
         if variables is None:
             return None
         for variable in variables:
-            found = self.resolved({item: layout.place[step] for item, step in variable.steps.items()}, ())
+            found = self.resolved({item: layout.place[step] for item, step in variable.steps.items()})
             if found is None or found.kind != "step":
                 return None
             variable.value = found.id
-        body, aliases, others = self.body(variables), self.aliases(), layout.others()
+        body, aliases, others = self.body(variables), self.aliases(), layout.other_lists()
         if body is None or aliases is None or others is None:
             return None
         renamed = {step.id: layout.model[where] for where, step in layout.origin.items() if step.id != layout.model[where]}
         return Merged(body, [(one.init, one.value) for one in variables], aliases, others, renamed, self.free)
-
-    def handed_on(self) -> bool:
-        """Whether values of each item but the last are read by this item and the next one alone."""
-        return all(
-            self.outside.get(step.id, set()) <= {item, item + 1}
-            for item, steps in enumerate(self.layout.bodies[:-1])
-            for step in steps
-        )
 
     def reads(self) -> dict[tuple[Place, int], dict[int, int]] | None:
         """Reads of an item's values by the next item; None if an item reads one that is further back.
@@ -151,7 +145,7 @@ class Merger:
                 return None
         return sorted(found, key=lambda variable: min(variable.readers)) or None
 
-    def resolved(self, places: Mapping[int, Place | Ref], reader: tuple[int, ...]) -> Ref | None:
+    def resolved(self, places: Mapping[int, Place | Ref]) -> Ref | None:
         """Find one reference that stands for what the operand of a step reads in each item.
 
         If the items read steps in different cases (alternatives) of a branch, the reference is to a choice of the branch,
@@ -159,7 +153,6 @@ class Merger:
 
         Args:
             places: Item -> what it reads: a place in the body, or a reference to something outside.
-            reader: The column and the case of the step that reads.
 
         Returns:
             The reference; None if the items differ by more than a branch.
@@ -174,7 +167,7 @@ class Merger:
         sources: list[Ref] = []
         for case in range(len(self.layout.cases[split])):
             part = {item: one for item, one in places.items() if self.layout.chosen[split][item] == case}
-            source = self.resolved(part, (split, case)) if part else None
+            source = self.resolved(part) if part else None
             if source is None or source.kind not in ("step", "carried"):
                 return None
             sources.append(source)
@@ -199,7 +192,7 @@ class Merger:
             else:
                 carrier = self.carrier(ref, item, (where, position), variables)
                 seen[item] = Ref("carried", carrier.value) if carrier else ref
-        return self.resolved(seen, where[:2])
+        return self.resolved(seen)
 
     def carrier(self, ref: Ref, item: int, reader: tuple[Place, int], variables: Sequence[Carried]) -> Carried | None:
         """Loop-carried value that the operand ``ref`` of an item stands for; None if it stands for none.
@@ -239,7 +232,7 @@ class Merger:
         return found
 
     def aliases(self) -> dict[int, int] | None:
-        """Id of a step of the last item -> id of the body's value; where both are equal, no entry.
+        """Id of a step of the last item -> id of the body's value that replaces it; without those that stay the same.
 
         None if a value that only one case of a branch computes is read outside of the last item.
         """

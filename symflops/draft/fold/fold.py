@@ -46,7 +46,15 @@ def without_joins(entries: Sequence[Any], read: set[int]) -> tuple[Any, ...]:
 
 
 class Folder:
-    """Folds the module lists of a plan into loops, outermost lists first."""
+    """Folds the module lists of a plan into loops, outermost lists first.
+
+    Attributes:
+        outputs: References to the values that the module returns.
+        aliases: Id of a step of a folded item -> id of the step of the loop's body that replaces it.
+        readers: Id of a value -> ids of the steps that read it; -1 stands for loops and branches.
+        free: The next unused id.
+        users: Parameter -> ids of the steps that read it.
+    """
 
     def __init__(self, outputs: Sequence[Ref], steps: Sequence[Step]) -> None:
         self.outputs = outputs
@@ -59,7 +67,7 @@ class Folder:
                 self.users.setdefault(name, set()).add(step.id)
 
     def alias(self, ref: Ref) -> Ref:
-        """Reference with a step of a loop's last item replaced by the same step of the loop's body."""
+        """``ref``, or if it refers to a folded item, the reference to the same step of the loop's body."""
         while ref.kind in ("step", "carried") and ref.id in self.aliases:
             ref = replace(ref, id=self.aliases[ref.id])
         return ref
@@ -79,7 +87,7 @@ class Folder:
         self.aliases |= {b.id: a.id for a, b in zip(first, last, strict=True) if a.id != b.id}
 
     def fold(self, steps: list[Step], inside: str) -> list[Any]:
-        """Steps and loops for ``steps``, with the module lists below path ``inside`` folded."""
+        """``steps`` in order as steps and loops: the module lists below the path ``inside`` are folded into loops."""
         found: list[Any] = []
         place = 0
         while place < len(steps):
@@ -133,7 +141,7 @@ class Folder:
         bodies = [steps[item.first : item.end] for item in items]
         names = [f"{prefix}.{item.index}" for item in items]
         outside = self.read_later(steps, items)
-        place, lent = 0, self.lent(bodies)
+        place, lent = 0, self.sharing_parameters(bodies)
         while place < len(bodies):
             end = next((number for number in lent if number > place), len(bodies))
             found = self.merged_loop(steps, bodies[place:], prefix, items[place:]) if not lent else None
@@ -145,12 +153,12 @@ class Folder:
                 yield from self.fold(bodies[place], names[place])
             else:
                 body = self.fold(with_carried(bodies[place], run.modes), names[place])
-                others = parallel_lists(bodies[place], bodies[place + 1], names[place], names[place + 1])
+                others = parallel_lists(bodies[place], bodies[place + 1], names[place])
                 yield Loop(prefix, items[place].index, run.count, tuple(body), self.links(run.carried), others)
                 self.add_aliases(bodies[place], bodies[place + run.count - 1])
             place += 1 if place in lent else run.count
 
-    def lent(self, bodies: Sequence[list[Step]]) -> list[int]:
+    def sharing_parameters(self, bodies: Sequence[list[Step]]) -> list[int]:
         """Positions in ``bodies`` of the items whose parameters other steps read, too: these are not folded."""
         found = []
         for number, body in enumerate(bodies):

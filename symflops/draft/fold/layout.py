@@ -37,7 +37,7 @@ def layout_of(bodies: Sequence[list[Step]], prefix: str, indices: Sequence[int],
     if not any(column.common for column in columns):
         return None
     layout = Layout(bodies, prefix, indices, [kinds.index(key) for key in keys], kinds, columns, first)
-    return layout if layout.sort() else None
+    return layout if layout.arrange() else None
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Layout:
     model: dict[Place, int] = field(default_factory=dict)
     origin: dict[Place, Step] = field(default_factory=dict)
 
-    def sort(self) -> bool:
+    def arrange(self) -> bool:
         """Compute each column's cases and each step's place, stored in the fields; returns False if it cannot.
 
         The cases of a column are the different runs of steps that items have there. It cannot if a column has over four, or
@@ -121,7 +121,7 @@ class Layout:
             self.model[where] = self.free if alone else step.id
             self.free += alone
 
-    def others(self) -> tuple[str, ...] | None:
+    def other_lists(self) -> tuple[str, ...] | None:
         """Paths of other module lists whose modules with an item's index run in the body.
 
         None if a kind with a single item runs such a module: one item does not tell the list.
@@ -130,8 +130,8 @@ class Layout:
         for number, kind in enumerate(self.kinds):
             first, *more = [item for item, one in enumerate(self.kind) if one == number]
             if more:
-                at, bt = (f"{self.prefix}.{self.indices[item]}" for item in (first, more[0]))
-                found |= dict.fromkeys(parallel_lists(self.bodies[first], self.bodies[more[0]], at, bt))
+                at = f"{self.prefix}.{self.indices[first]}"
+                found |= dict.fromkeys(parallel_lists(self.bodies[first], self.bodies[more[0]], at))
             elif any("*" in name for key in kind for name in (key[0], *key[1][-1])):
                 return None
         return tuple(found)
@@ -238,7 +238,7 @@ def runs_of(kind: Sequence[Key], depth: int) -> list[tuple[int, int]]:
 
 
 def longest(a: list[Any], b: list[Any]) -> list[Any]:
-    """Longest common subsequence of two lists of sequences, by the total length of its items."""
+    """Common subsequence of two lists of sequences with the greatest total length of its items."""
     table: list[list[int]] = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in reversed(range(len(a))):
         for j in reversed(range(len(b))):

@@ -124,10 +124,10 @@ def alike(a: str, b: str, at: str, bt: str) -> bool:
     return len(one) == len(other) and all(p == q or (p == x and q == y) for p, q in zip(one, other, strict=True))
 
 
-def parallel_lists(a: list[Step], b: list[Step], at: str, bt: str) -> tuple[str, ...]:
+def parallel_lists(a: list[Step], b: list[Step], at: str) -> tuple[str, ...]:
     """Paths of other module lists from which both items use the module with the item's own index.
 
-    ``a`` and ``b`` are the steps of two items of one kind, ``at`` and ``bt`` their paths.
+    ``a`` and ``b`` are the steps of two items of one kind, ``at`` is the path of the first.
     """
     names = [pair for one, other in zip(a, b, strict=True) for pair in common_names(one, other)]
     return tuple(dict.fromkeys(common_start(x, y) for x, y in names if relative(x, at)[0] == "at" and x != y))
@@ -148,9 +148,10 @@ def common_start(x: str, y: str) -> str:
 
 
 def compare(a: Sequence[Step], b: Sequence[Step], at: str, bt: str) -> list[Any] | None:
-    """The :func:`correspondence` of each operand of item ``a`` with that of ``b``; None if items differ.
+    """The :func:`correspondence` of each operand of item ``a`` with that of ``b``; None if the items differ.
 
-    ``at`` and ``bt`` are the paths of the items.
+    One list for all steps: the operands of the first step, then those of the next. ``at`` and ``bt`` are the paths of the
+    items.
     """
     if len(a) != len(b):
         return None
@@ -195,9 +196,10 @@ def correspondence(x: Ref, y: Ref, place_a: Mapping[int, int], place_b: Mapping[
 
 
 def initials(first: Sequence[Step], modes: Sequence[Any]) -> dict[int, Ref] | None:
-    """Position of a step in an item -> what the first item reads in place of the step of an item before.
+    """Initial values of a loop: position of a step in an item -> what the first item reads instead.
 
-    None if the first item reads different values for one position. ``modes`` has the :func:`correspondence` of each operand.
+    Later items read this step of the item before. None if the first item reads different values for one position.
+    ``modes`` has the :func:`correspondence` of each operand.
     """
     found: dict[int, Ref] = {}
     refs = [ref for step in first for ref in step.operands]

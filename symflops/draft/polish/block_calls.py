@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from symflops.draft.polish.block_patterns import Pattern, Step, Value, steps_of
+from symflops.draft.polish.block_patterns import Pattern, Step, Value, multiple, steps_of, substitute, sum_of
 from symflops.draft.polish.entries import kept_by, needed_later
-from symflops.draft.polish.equal_products import multiple, substitute, sum_of
 
 FEWEST = 2  # entries that a call replaces
 AFTER = ("gate", "add_to")  # fields that gate or add the result of a call or an operator
@@ -16,8 +15,9 @@ DEFAULTS = {"bias": "true", "affine": "true"}  # of operators
 
 
 def called(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) -> list[Any]:
-    """Replace consecutive entries that match a library block by a call of the block, in bodies too.
+    """Entries in which a call of a library block replaces each run of entries that the block describes, in bodies too.
 
+    The fields of ``entries`` that have a body are changed in place.
     ``kept`` are the names that are read outside of ``entries``.
     """
     for _, fields in entries:
@@ -36,12 +36,12 @@ def replaced(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) ->
     place = 0
     while place < len(entries):
         calls = [(one, pattern) for pattern in patterns if (one := matched(pattern, entries, place, kept))]
-        (count, *entry), _ = min(calls, key=plainness, default=((1, *entries[place]), None))
+        (count, *entry), _ = min(calls, key=preference, default=((1, *entries[place]), None))
         yield tuple(entry)
         place += count
 
 
-def plainness(found: tuple[tuple[int, str, dict[str, Any]], Pattern]) -> tuple[int, ...]:
+def preference(found: tuple[tuple[int, str, dict[str, Any]], Pattern]) -> tuple[int, ...]:
     """Sort key of a block's match, best first: most entries replaced, then the fewest others.
 
     These are the fields of the call, the inputs of the block, and the parameters whose default is an expression. ``found``
@@ -92,7 +92,7 @@ class Match:
         widths: Value of the block -> its width in the draft.
         equations: Pairs of expressions, the block's and the draft's, that must be equal.
         after: ``gate`` and ``add_to`` of the call -> names of their values.
-        shared: The distinct ``shared`` flags of entries with a path.
+        shared: The different texts of the field ``shared`` in entries with a path.
     """
 
     pattern: Pattern
@@ -167,7 +167,7 @@ class Match:
         """Whether an entry has as many results as a block's step, and no gate or sum that a call cannot have."""
         mine, theirs = ([value for values in one.writes.values() for value in values] for one in (entry, step))
         after = {word: entry.reads[word][0] for word in AFTER if word in entry.reads and word not in step.reads}
-        if len(mine) != len(theirs) or (after and not self.moves_out(after, theirs)):
+        if len(mine) != len(theirs) or (after and not self.move_to_call(after, theirs)):
             return False
         source = next(iter(step.reads.get("from", ())), ("", 0))
         width = entry.texts.get("width", self.widths.get(source, ""))
@@ -175,7 +175,7 @@ class Match:
         self.widths.update(dict.fromkeys(theirs, width))
         return True
 
-    def moves_out(self, after: dict[str, Value], results: list[Value]) -> bool:
+    def move_to_call(self, after: dict[str, Value], results: list[Value]) -> bool:
         """Whether an entry's gate and sum may move to the call; if so, they are stored in the match.
 
         They may if the entry's ``results`` are the only outputs of the block, and nothing in the block reads them.

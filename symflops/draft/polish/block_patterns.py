@@ -1,4 +1,7 @@
-"""Turns library blocks into patterns: one flat list of steps per setting of a block's switches."""
+"""Turns library blocks into patterns: one flat list of steps per setting of a block's switches.
+
+Expressions are compared as polynomials: ``6*H*d`` equals ``vectors*width`` if these are 6 and ``H*d``.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,71 @@ from pathlib import Path
 from typing import Any
 
 from symflops.draft.polish.entries import BOOLEANS, REFERENCES
-from symflops.draft.polish.equal_products import Substitution, parsed
+from symflops.formula.sparse import CONSTANT, Poly
 from symflops.read.language import HERE
 from symflops.read.spec_files import read_source
 from symflops.read.yaml_nodes import Mapping as MappingNode, Scalar, Sequence as SequenceNode, read_yaml
+
+
+def multiple(one: Poly, other: Poly) -> int | None:
+    """Positive integer ``n`` with ``one == n * other``; None if there is none."""
+    (monomial, factor), *_ = other.terms.items() or [(CONSTANT, 1)]
+    times, rest = divmod(one.terms.get(monomial, 0), factor)
+    return int(times) if not rest and times > 0 and other.scale(times) == one else None
+
+
+class Substitution(ast.NodeTransformer):
+    """Replaces names by expressions."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Replace a name that has a value."""
+        return ast.parse(self.values[node.id], mode="eval").body if node.id in self.values else node
+
+
+def parsed(text: str) -> ast.expr | None:
+    """Syntax tree of an expression; None if the text does not parse."""
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+
+
+def substitute(text: str, values: Mapping[str, str]) -> str:
+    """Expression with names replaced by other expressions; text that does not parse is returned unchanged."""
+    tree = parsed(text)
+    return text if tree is None else ast.unparse(Substitution(values).visit(tree))
+
+
+def sum_of(text: str, values: Mapping[str, str] | None = None) -> Poly:
+    """Expression as a polynomial, names replaced by ``values``; text that does not parse is a variable.
+
+    >>> sum_of("vectors*width", {"vectors": "6", "width": "H*d"}) == sum_of("6*d*H")
+    True
+    """
+    tree = parsed(text)
+    return Poly.atom(text) if tree is None else reduced(Substitution(values or {}).visit(tree))
+
+
+def reduced(node: ast.expr) -> Poly:
+    """Polynomial of a syntax tree; operations other than +, - and * become variables."""
+    match node:
+        case ast.Constant(value=int(number)) if not isinstance(number, bool):
+            return Poly.constant(number)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return reduced(left) + reduced(right)
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            return reduced(left) - reduced(right)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return reduced(left) * reduced(right)
+        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(power))) if 0 < power < 9:
+            return reduced(left) ** power
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return reduced(operand).scale(-1)
+    return Poly.atom(ast.unparse(node))
+
 
 MOST_SETTINGS = 8  # patterns per block
 Value = tuple[str, int]  # a name, and its version: how often it was bound before
@@ -74,12 +138,12 @@ def text_of(value: Any) -> str:
     return f"[{', '.join(map(text_of, value))}]" if isinstance(value, (list, tuple)) else str(value)
 
 
-def named(value: Any) -> tuple[str, ...]:
+def names_of_field(value: Any) -> tuple[str, ...]:
     """Names in a field that holds one name or a list of names."""
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def refers(word: str, value: Any, fields: Mapping[str, Any]) -> bool:
+def names_operands(word: str, value: Any, fields: Mapping[str, Any]) -> bool:
     """Whether field ``word`` of an entry names operands; ``bias`` does for attention, not for a linear."""
     return word in REFERENCES and (word != "bias" or (fields.get("op") == "attention" and text_of(value) not in BOOLEANS))
 
@@ -99,8 +163,8 @@ def step_of(path: str, fields: Mapping[str, Any], versions: dict[str, int]) -> S
 
     ``versions`` maps names to how often they were bound, and is increased for those that the entry binds.
     """
-    read = {word: named(value) for word, value in fields.items() if refers(word, value, fields)}
-    bound = {word: named(fields[word]) for word in ("to", "add_to") if word in fields}
+    read = {word: names_of_field(value) for word, value in fields.items() if names_operands(word, value, fields)}
+    bound = {word: names_of_field(fields[word]) for word in ("to", "add_to") if word in fields}
     texts = {word: text_of(value) for word, value in fields.items() if word not in read and word not in bound}
     reads = versioned(read, versions)
     for names in bound.values():
@@ -212,7 +276,7 @@ def words_in(node: ast.expr) -> list[str]:
 
 
 def entries_in(fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Entries of a group's ``graph`` as (path, fields) pairs."""
+    """Entries of the list ``graph`` of a block or group, as pairs (path, fields); empty if there is no ``graph``."""
     parts = ((entry, *next(iter(entry.items()))) for entry in fields.get("graph", ()))
     return [(path, inner) if len(entry) == 1 and isinstance(inner, dict) else (HERE, entry) for entry, path, inner in parts]
 

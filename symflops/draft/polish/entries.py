@@ -1,4 +1,4 @@
-"""Queries on the names that graph entries read and bind."""
+"""Queries on the names that graph entries read and bind; an entry is a pair (path, fields)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BOOLEANS = ("true", "false")
 
 
 def names_in(fields: Mapping[str, Any], word: str) -> list[str]:
-    """Names of values in a field; empty for ``bias: true``."""
+    """Names of values in field ``word`` of an entry; empty if it lacks the field, and for ``bias: true``."""
     value = fields.get(word, [])
     if isinstance(value, str):
         return [] if word == "bias" and value in BOOLEANS else [value]
@@ -44,29 +44,26 @@ def results(fields: Mapping[str, Any]) -> list[str]:
     return names_in(fields, "to")
 
 
-def reads(fields: Mapping[str, Any]) -> Iterator[str]:
-    """Names of values that an entry or its body reads."""
-    for _, one in flat([("", fields)]):
-        yield from operands(one)
+def reads(fields: Mapping[str, Any]) -> list[str]:
+    """Names of values that an entry or its body reads, once for each time."""
+    return [name for _, one in flat([("", fields)]) for name in operands(one)]
 
 
-def writes(fields: Mapping[str, Any]) -> Iterator[str]:
-    """Names of values that an entry or its body writes by ``to`` or ``add_to``."""
-    for _, one in flat([("", fields)]):
-        yield from (*results(one), *names_in(one, "add_to"))
+def writes(fields: Mapping[str, Any]) -> list[str]:
+    """Names of values that an entry or its body writes by ``to`` or ``add_to``, once for each time."""
+    return [name for _, one in flat([("", fields)]) for name in (*results(one), *names_in(one, "add_to"))]
 
 
 def flat(entries: Sequence[Any]) -> Iterator[Any]:
-    """All entries in one sequence; the entries of a body follow the entry that has the body."""
+    """Pairs (path, fields) of all entries; the entries of a body follow the entry that has the body."""
     for key, fields in entries:
         yield key, fields
         yield from flat(fields.get("graph", ()))
 
 
-def made(entries: Sequence[Any]) -> Iterator[str]:
+def made(entries: Sequence[Any]) -> list[str]:
     """Names in the ``to`` fields of entries and their bodies, in order."""
-    for _, fields in flat(entries):
-        yield from results(fields)
+    return [name for _, fields in flat(entries) for name in results(fields)]
 
 
 def mentioned(entries: Sequence[Any], name: str) -> bool:
@@ -81,7 +78,7 @@ def bound(entries: Sequence[Any], name: str) -> bool:
 
 def count(entries: Sequence[Any], name: str) -> int:
     """Number of times that entries and their bodies read the value ``name``."""
-    return sum(list(reads(fields)).count(name) for _, fields in entries)
+    return sum(reads(fields).count(name) for _, fields in entries)
 
 
 def maker(entries: Sequence[Any], name: str) -> int | None:

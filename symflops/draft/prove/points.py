@@ -12,19 +12,30 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from symflops.draft.fit.symbols import value_at
-from symflops.draft.limits import MOST_SECONDS, TooLongError, attempt, within
-from symflops.draft.prove.prove import DEFAULTS, FULL, GIVEN, PUBLISHED, VALUES, Parameters, Proof, Prover, first_line, measured
-from symflops.draft.sample.family import starred
+from symflops.draft.prove.prove import (
+    DEFAULTS,
+    FULL,
+    GIVEN,
+    PUBLISHED,
+    VALUES,
+    Parameters,
+    Proof,
+    Prover,
+    first_line,
+    measured,
+    runs,
+)
 from symflops.draft.study import HOLD_OUTS, Study
 from symflops.draft.trace.subject import Subject, completed, full_config
 from symflops.draft.trace.tape import taped
-from symflops.draft.vary.sequences import number_at, tokens_in
-from symflops.draft.vary.slots import Slot, applied, is_whole
-from symflops.draft.vary.variables import State, Variable, well_formed
+from symflops.draft.vary.slots import Slot, applied, is_whole, number_at, tokens_in
+from symflops.draft.vary.variables import State, Variable, random_state
 from symflops.draft.write.draft_document import Document
 from symflops.support.findings import SymflopsError
+from symflops.training.introspect.tree import starred
+from symflops.verify.census.fields import value_at
 from symflops.verify.classes import referenced
+from symflops.verify.limits import MOST_SECONDS, TooLongError, attempt, within
 from symflops.verify.tensors import needed
 
 AFFORDABLE = 60.0  # seconds for a run at the class's own defaults
@@ -68,9 +79,14 @@ def within_time(
 
 def published_proof(prover: Prover, document: Document, study: Study, label: str, one: Subject) -> Proof:
     """Proof at a published config that belongs to ``study``."""
+    return replace(within_time(prover, label, one, *batch_at(document, study, one.inputs)), kind=PUBLISHED)
+
+
+def batch_at(document: Document, study: Study, inputs: Mapping[str, Any]) -> tuple[dict[str, int], int]:
+    """(Letter of a length of the document -> value, batch size) of other arguments, given as descriptions."""
     slots = [*study.names.lengths.values(), *([study.batch.lead] if study.batch else [])]
-    state = {slot: dimension(one.inputs, slot.key, slot.value) for slot in slots}
-    return replace(within_time(prover, label, one, *batch_of(document, study, state, one.inputs)), kind=PUBLISHED)
+    state = {slot: dimension(inputs, slot.key, slot.value) for slot in slots}
+    return batch_of(document, study, state, inputs)
 
 
 def study_of(one: Subject, studies: Sequence[Study]) -> Study | str:
@@ -135,7 +151,7 @@ def default_proof(
         prover.parameters(Parameters.of(real), config, proof)
         prover.incomplete({}, config, batch, proof)
         if passes is not None:
-            proof.compare("full", passes, "measured", prover.passes(FULL, config, batch))
+            proof.compare("full", passes, prover.passes(FULL, config, batch))
     except SymflopsError as error:
         proof.differences.append(first_line(error))
     return proof, passes is not None
@@ -201,7 +217,7 @@ def hold_outs(study: Study, random: Random) -> Iterator[State]:
         if study.runner.late():
             return
         share = SHARES[attempted % 3] if attempted < ATTEMPTS // 4 else FEW
-        state = well_formed(study.free, random, share, base, study.runner.most)
+        state = random_state(study.free, random, share, base, study.runner.most)
         if state is not None and state not in seen and study.runner.taped(state) is not None:
             seen.append(state)
             yield state
@@ -268,11 +284,5 @@ def filled(description: Any, made: Any, words: int, generator: Any) -> Any:
 
 
 def accepted(subject: Subject, arguments: Mapping[str, Any]) -> bool:
-    """Whether the module runs on ``arguments``."""
-
-    def run() -> bool:
-        with needed("torch").no_grad():
-            subject.build()(**arguments)
-        return True
-
-    return attempt(run, RUNNING) or False
+    """Whether the module builds and runs on ``arguments`` (name -> value) within ``RUNNING`` seconds."""
+    return attempt(lambda: runs(subject.build(), arguments), RUNNING) or False

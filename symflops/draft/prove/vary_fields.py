@@ -14,11 +14,9 @@ from math import isqrt
 from random import Random
 from typing import Any
 
-from symflops.draft.limits import attempt
 from symflops.draft.prove.points import batch_of
 from symflops.draft.prove.prove import FULL, Parameters, Proof, Prover, first_line, measured
-from symflops.draft.sample.family import starred
-from symflops.draft.sample.runner import SLOWER
+from symflops.draft.sample.samples import SLOWER
 from symflops.draft.study import Study
 from symflops.draft.trace.subject import Subject, completed, full_config
 from symflops.draft.trace.tape import taped
@@ -26,10 +24,12 @@ from symflops.draft.vary.slots import Slot, is_whole
 from symflops.draft.vary.variables import State, moved
 from symflops.draft.write.draft_document import Document
 from symflops.support.findings import SymflopsError
+from symflops.training.introspect.tree import starred
 from symflops.verify.census.fields import ConfigField, fields_of, settable, undeclared, value_at
 from symflops.verify.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, plain_lists, widths
 from symflops.verify.census.variations import Changes, Words, alike, partnered, unlisted, variations
 from symflops.verify.classes import referenced
+from symflops.verify.limits import attempt
 
 MOST_SECONDS = 20.0  # for one variation
 MOST_ON_CPU = 3_000_000  # parameters
@@ -65,11 +65,13 @@ class Trial:
         subject: The class, config and inputs.
         lengths: The values of the draft's lengths.
         items: The batch size.
+        runs: Whether the module runs, not only its parameters are compared.
     """
 
     subject: Subject
     lengths: Mapping[str, int]
     items: int
+    runs: bool = True
 
 
 @dataclass
@@ -125,8 +127,8 @@ class FieldSurvey:
         """Trial of the study's subject in a state (slot -> value)."""
         return Trial(self.study.runner.at(state), *batch_of(self.document, self.study, state))
 
-    def real_of(self, subject: Subject) -> Real | None:
-        """Build a subject and measure its passes; None if it cannot be built."""
+    def real_of(self, subject: Subject, runs: bool = True) -> Real | None:
+        """Build a subject, and measure its passes if it ``runs``; None if it cannot be built."""
         subject = replace(subject, device=self.device if self.is_small(subject) else self.study.subject.device)
 
         def built() -> tuple[Any, Real]:
@@ -134,7 +136,9 @@ class FieldSurvey:
             return model, Real(full_config(model, subject.config), Parameters.of(model), None)
 
         found = attempt(built, self.seconds)
-        return found and replace(found[1], passes=attempt(lambda: measured(found[0], subject.arguments()), self.seconds))
+        if found is None or not runs:
+            return found and found[1]
+        return replace(found[1], passes=attempt(lambda: measured(found[0], subject.arguments()), self.seconds))
 
     def run(self) -> None:
         """Change every field of the config to other values, one at a time; adds the verdicts to ``rows``."""
@@ -213,15 +217,15 @@ class FieldSurvey:
         """Trial of the study's subject with ``changes`` (field -> value) of its config."""
         subject = self.base.subject
         config = with_values(subject.config, changes, self.config, renamed(self.kind))
-        return replace(self.base, subject=replace(subject, config=config, measured=None))
+        return replace(self.base, subject=replace(subject, config=config))
 
     def verdict(self, path: str, changes: Changes, trial: Trial) -> Row:
         """Compare the real class with the draft at one trial; returns the verdict.
 
-        ``path`` is the field that is judged, ``changes`` are all changed fields.
+        ``path`` is the field that is judged, empty for none; ``changes`` are all changed fields.
         """
         row = Row(0, path, changes, UNBUILT)
-        real = self.real_of(trial.subject)
+        real = self.real_of(trial.subject, trial.runs)
         if real is None or self.real is None:
             return row
         same = real.parameters.shapes == self.real.parameters.shapes and real.parameters.total == self.real.parameters.total
@@ -231,7 +235,7 @@ class FieldSurvey:
         why, refused = self.compared(real, trial)
         inert = same and real.passes == self.real.passes
         if why:
-            if real.names == self.real.names and self.longer(real, trial):
+            if path and real.names == self.real.names and self.longer(real, trial):
                 self.counts.setdefault(path, why)
             return replace(row, verdict=WRONG, why=why)
         if real.passes is None and not refused:
@@ -260,7 +264,7 @@ class FieldSurvey:
                 self.prover.parameters(real.parameters, config, proof)
                 if real.passes is not None:
                     batch = self.prover.batch(config, trial.lengths, trial.items)
-                    proof.compare("full", real.passes, "measured", self.prover.passes(FULL, config, batch))
+                    proof.compare("full", real.passes, self.prover.passes(FULL, config, batch))
             except (SymflopsError, ArithmeticError, LookupError, ValueError) as error:
                 refused.append(first_line(error))
             if proof.differences:

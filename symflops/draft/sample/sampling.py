@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from symflops.draft.sample.family import Family, Sample, executed, skeleton
-from symflops.draft.sample.runner import Runner, key_of
+from symflops.draft.sample.samples import Family, Runner, Sample, executed, key_of, skeleton
 from symflops.draft.trace.steps import walk
 from symflops.draft.vary.slots import Slot
-from symflops.draft.vary.variables import WIDE, Moves, Variable, moved, well_formed
+from symflops.draft.vary.variables import WIDE, Moves, Variable, moved, random_state
 
 SAMPLES = 22
 DRAWS = 60
@@ -125,7 +124,7 @@ class Sampler:
         while free and len(samples) < SAMPLES and tries < DRAWS and not self.runner.late():
             tries += 1
             self.runner.tell(f"sampling {len(samples)}/{SAMPLES}")
-            state = well_formed(free, random, 0.9 if tries % 3 else 0.4, self.base.state, self.runner.most)
+            state = random_state(free, random, 0.9 if tries % 3 else 0.4, self.base.state, self.runner.most)
             found = self.runner.sample(state)
             if found is not None and self.fits(found):
                 samples.append(found)

@@ -8,12 +8,12 @@ from math import prod
 from random import Random
 from typing import Any
 
-from symflops.draft.limits import MOST_SECONDS, TooLongError, within
-from symflops.draft.trace.nodes import Node, Tape
-from symflops.draft.trace.subject import Subject, summed
+from symflops.draft.trace.steps import Node, Tape
+from symflops.draft.trace.subject import Subject
 from symflops.draft.trace.tape import guessing_values, taped
 from symflops.support.errors import SymflopsError
-from symflops.verify.counting import counter, plain_attention
+from symflops.verify.counting import EVERY, counter, plain_attention, summed_tensors
+from symflops.verify.limits import MOST_SECONDS, TooLongError, within
 from symflops.verify.tensors import needed
 
 SHARES = (0.02, 0.1, 0.4, 0.8)
@@ -138,7 +138,7 @@ def measured(model: Any, arguments: Mapping[str, Any], trained: Collection[str])
         for name, tensor in model.named_parameters():
             tensor.requires_grad_(name in trained)
         with torch.enable_grad(), plain_attention(), guessing_values(), counter(False) as ahead:
-            kept = [tensor for tensor in summed(model(**arguments)) if tensor.requires_grad]
+            kept = [tensor for tensor in summed_tensors(model(**arguments), EVERY) if tensor.requires_grad]
         with plain_attention(), counter(False) as back:
             if kept:
                 torch.autograd.backward([tensor.sum() for tensor in kept])

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from symflops.draft.trace.nodes import Node, Tape
-from symflops.draft.trace.steps import Plan, Ref, Step
+from symflops.draft.trace.steps import Node, Plan, Ref, Step, Tape
 
 NORMALISING = ("layer_norm", "group_norm", "batch_norm")
 LONGEST_ITERATION = 8  # steps

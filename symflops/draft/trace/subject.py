@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from symflops.support.findings import SymflopsError
 from symflops.verify.classes import built, complete, config_class_of, referenced, signature_of
 from symflops.verify.live import OPTIONS
 from symflops.verify.tensors import described, needed
@@ -24,7 +23,6 @@ class Subject:
             shape, ``{value: ...}`` for one with these values.
         options: Further arguments of the class.
         device: The device of PyTorch that the module is built on.
-        measured: Known forward and backward FLOPs of full training, for a module that this device cannot run.
     """
 
     reference: str
@@ -32,7 +30,6 @@ class Subject:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     device: str = "meta"
-    measured: tuple[int, int] | None = None
 
     @property
     def package(self) -> str:
@@ -45,8 +42,8 @@ class Subject:
         return self.reference.rpartition(":")[2]
 
     def having(self, config: Mapping[str, Any], inputs: Mapping[str, Any]) -> Subject:
-        """Copy of this subject with another config and other arguments, and without measured FLOPs."""
-        return replace(self, config=config, inputs=inputs, measured=None)
+        """Copy of this subject with another config and other arguments."""
+        return replace(self, config=config, inputs=inputs)
 
     def build(self) -> Any:
         """Build the module, in evaluation mode."""
@@ -59,24 +56,7 @@ class Subject:
 
     def arguments(self) -> dict[str, Any]:
         """Argument of the call -> its value, with tensors built from their descriptions."""
-        return {name: argument(value, self.device) for name, value in self.inputs.items()}
-
-
-def argument(value: Any, device: str) -> Any:
-    """Build a call argument from its (nested) description; dtype ``int64(ones)`` makes a mask of ones."""
-    if isinstance(value, Mapping) and "shape" in value:
-        torch = needed("torch")
-        dtype, _, filled = str(value.get("dtype", "float32")).partition("(")
-        kind = getattr(torch, dtype, None)
-        if not isinstance(kind, torch.dtype):
-            raise SymflopsError(f"torch has no dtype '{dtype}'")
-        make = torch.ones if filled else torch.zeros
-        return make(value["shape"], dtype=kind, device=device)
-    if isinstance(value, Mapping) and "value" in value:
-        return described(value)
-    if isinstance(value, Mapping):
-        return {name: argument(item, device) for name, item in value.items()}
-    return [argument(item, device) for item in value] if isinstance(value, (list, tuple)) else value
+        return {name: described(value, self.device) for name, value in self.inputs.items()}
 
 
 def full_config(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,30 +70,3 @@ def full_config(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 def completed(kind: Any, config: Mapping[str, Any]) -> dict[str, Any]:
     """``config`` plus, if the class ``kind`` has no config class, the defaults in its signature."""
     return {**({} if config_class_of(kind) else signature_of(kind)), **config}
-
-
-def summed(output: Any) -> list[Any]:
-    """Tensors that the loss sums: all that a module returns, nested ones included.
-
-    Raises:
-        SymflopsError: The module returns no tensor.
-    """
-    found = list(returned(output))
-    if not found:
-        raise SymflopsError(f"the module returns no tensor to sum but a {type(output).__name__}")
-    return found
-
-
-def returned(output: Any) -> Iterator[Any]:
-    """Tensors of a module's output; those inside other objects, such as a key-value cache, are skipped."""
-    if isinstance(output, needed("torch").Tensor):
-        yield output
-    elif isinstance(output, Mapping):
-        for value in output.values():
-            yield from returned(value)
-    elif isinstance(output, (list, tuple, set)):
-        for value in output:
-            yield from returned(value)
-    elif is_dataclass(output) and not isinstance(output, type):
-        for one in fields(output):
-            yield from returned(getattr(output, one.name, None))

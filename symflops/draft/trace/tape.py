@@ -14,9 +14,9 @@ from math import prod
 from typing import Any
 from unittest.mock import patch
 
-from symflops.draft.trace.nodes import Node, Tape, Value
-from symflops.draft.trace.subject import Subject, summed
-from symflops.verify.counting import dispatching, following, plain_attention, tensors_in
+from symflops.draft.trace.steps import Node, Tape, Value
+from symflops.draft.trace.subject import Subject
+from symflops.verify.counting import EVERY, dispatching, following, plain_attention, summed_tensors, tensors_in
 from symflops.verify.tensors import needed
 
 ADDS = ("add", "add_", "sub", "sub_", "index_add", "index_add_", "scatter_add", "scatter_add_")
@@ -215,12 +215,9 @@ def storage_of(tensor: Any) -> int:
 
 def named_tensors(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     """Pairs (dotted name such as ``past.0.key``, tensor) for all tensors of a nested argument ``name``."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
+    if isinstance(value, (Mapping, tuple, list)):
+        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from named_tensors(item, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, (tuple, list)):
-        for position, item in enumerate(value):
-            yield from named_tensors(item, f"{name}.{position}")
     elif isinstance(value, needed("torch").Tensor):
         yield name, value
 
@@ -293,7 +290,9 @@ def record(model: Any, arguments: Mapping[str, Any]) -> Tape:
             recording(recorder),
         ):
             output = model(**arguments)
-        outputs = tuple(dict.fromkeys(value for tensor in summed(output) if (value := recorder.used(tensor)) is not None))
+        outputs = tuple(
+            dict.fromkeys(value for tensor in summed_tensors(output, EVERY) if (value := recorder.used(tensor)) is not None)
+        )
     shapes = {name: tuple(tensor.shape) for name, tensor in model.named_parameters()}
     return Tape(recorder.nodes, outputs, shapes, frozen, frozenset(by_value), tied)
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from symflops.draft.vary.slots import Slot
-from symflops.draft.vary.ties import options
-from symflops.draft.vary.variables import WIDE, Moves, State, Variable, moved
+from symflops.draft.vary.variables import WIDE, Moves, State, Variable, moved, options
 
 Trial = Callable[[State], Any]
 Outcome = Literal["moves", "inert", "stuck", "shrinks", "limited"]
@@ -33,7 +32,7 @@ class Explorer:
         base: The signature of the module as given.
         late: Whether time is up.
         tell: Receives progress messages.
-        moves: Receives the findings; its ``filled`` slots are varied alone or not at all.
+        moves: Receives the findings; slots in ``filled``, which have the class's defaults, are not varied with others.
         idle: Dimensions that can change with others, without effect on the signature.
     """
 
@@ -48,7 +47,7 @@ class Explorer:
     def run(self) -> None:
         """Vary the batch size, then each slot alone, then the remaining slots together with others."""
         waiting = [slot for slot in self.slots if slot.kind != "length"]
-        items = self.items([slot for slot in waiting if slot.first])
+        items = self.vary_batch([slot for slot in waiting if slot.first])
         waiting = [slot for slot in waiting if slot not in items]
         outcomes: dict[Slot, Outcome] = {}
         for number, slot in enumerate(waiting):
@@ -58,10 +57,10 @@ class Explorer:
                 self.moves.variables.append(Variable(slot))
             elif outcomes[slot] == "inert":
                 self.moves.inert.append(slot)
-        self.tie({slot: outcome for slot, outcome in outcomes.items() if outcome not in ("moves", "inert")})
-        self.double()
+        self.tie_all({slot: outcome for slot, outcome in outcomes.items() if outcome not in ("moves", "inert")})
+        self.tie_doubled()
 
-    def items(self, firsts: Sequence[Slot]) -> list[Slot]:
+    def vary_batch(self, firsts: Sequence[Slot]) -> list[Slot]:
         """Vary the batch size: all of ``firsts`` (first dimensions of tensors) that have the same value.
 
         Returns:
@@ -96,7 +95,7 @@ class Explorer:
                 continue
             most = max(most, value)
             if signature != self.base:
-                if self.grown(lead, value):
+                if self.store_step(lead, value):
                     return "moves"
                 shrinks = True
             elif value >= lead.value * 2 and not rounds:
@@ -106,11 +105,11 @@ class Explorer:
         return "limited" if most < lead.value * 2 else "inert"
 
     def signature(self, variable: Variable, value: int) -> Any:
-        """Signature with another value of a variable's lead; None if the module rejects it or time is up."""
+        """Signature with ``value`` for a variable's lead, its other slots following; None if rejected or out of time."""
         state = moved({}, [(variable, value)])
         return None if state is None or self.late() else self.trial(state)
 
-    def grown(self, lead: Slot, value: int) -> bool:
+    def store_step(self, lead: Slot, value: int) -> bool:
         """Store a lead's value that changes the signature; returns False if a dimension only became smaller.
 
         A smaller dimension is stored only if no other value is known.
@@ -120,7 +119,7 @@ class Explorer:
             self.moves.steps[lead] = value
         return moves
 
-    def double(self) -> None:
+    def tie_doubled(self) -> None:
         """Tie a number that cannot be doubled alone to an equal one, such as heads to key-value heads."""
         for place, variable in enumerate(self.moves.variables):
             slot, doubled = variable.lead, variable.lead.value * 2
@@ -136,7 +135,7 @@ class Explorer:
                     self.moves.inert.remove(other)
                     break
 
-    def tie(self, coupled: Mapping[Slot, Outcome]) -> None:
+    def tie_all(self, coupled: Mapping[Slot, Outcome]) -> None:
         """Try the slots that cannot be varied alone with others, and add each to ``moves`` by the result.
 
         It tries one other slot, then several, and adds the variable that works first to ``variables``. A slot for which
@@ -149,7 +148,7 @@ class Explorer:
             if slot in done or slot in self.moves.filled or self.late():
                 continue
             self.tell(f"moving {slot.label} with others")
-            found = self.tied(slot, coupled)
+            found = self.found_tie(slot, coupled)
             if found is None and slot in self.idle:
                 covered.add(slot)
                 self.moves.inert.append(slot)
@@ -161,9 +160,9 @@ class Explorer:
                     self.moves.variables.append(found)
                 covered.update(found.slots)
                 done.update(movable_slots(found))
-        self.sort([slot for slot in coupled if slot not in covered and slot not in self.moves.filled], coupled, covered)
+        self.classify([slot for slot in coupled if slot not in covered and slot not in self.moves.filled], coupled, covered)
 
-    def sort(self, free: Sequence[Slot], coupled: Mapping[Slot, Outcome], covered: set[Slot]) -> None:
+    def classify(self, free: Sequence[Slot], coupled: Mapping[Slot, Outcome], covered: set[Slot]) -> None:
         """Add the ``free`` slots, which cannot be varied with others either, to the inert or the stuck ones.
 
         Args:
@@ -175,19 +174,19 @@ class Explorer:
         self.moves.stuck += [slot for slot in free if slot not in limited]
         self.moves.inert = [slot for slot in (*self.moves.inert, *limited) if slot not in covered or slot in self.idle]
 
-    def tied(self, slot: Slot, coupled: Mapping[Slot, Outcome]) -> Variable | None:
+    def found_tie(self, slot: Slot, coupled: Mapping[Slot, Outcome]) -> Variable | None:
         """First variable in which ``slot`` can be varied together with others; None if there is none."""
         for option in options(slot, list(coupled), self.slots, self.moves):
             if self.late():
                 return None
             outcome = self.attempt(option, option_values(option))
-            if outcome == "moves" and self.matters(option, slot):
+            if outcome == "moves" and self.depends_on(option, slot):
                 return option
             if outcome == "inert" and coupled[slot] == "stuck" and slot.kind == "dimension":
                 self.idle.add(slot)
         return None
 
-    def matters(self, option: Variable, slot: Slot) -> bool:
+    def depends_on(self, option: Variable, slot: Slot) -> bool:
         """Whether the signature is another one if ``slot`` alone of the option's slots keeps its given value."""
         state = moved({}, [(option, self.moves.steps[option.lead])])
         return state is not None and self.trial({one: size for one, size in state.items() if one != slot}) != self.trial(state)

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symflops.draft.fit.fit import Fitter
-from symflops.draft.fit.symbols import Names, value_at
-from symflops.draft.sample.family import Family
+from symflops.draft.fit.symbols import Names
+from symflops.draft.sample.samples import Family
 from symflops.draft.write.dimensions import Unsolved
 from symflops.draft.write.graph import Style, write_graph
 from symflops.draft.write.values import Val, Values, identifier
 from symflops.read.edits import unquoted
 from symflops.read.language import HERE, LANGUAGE
+from symflops.verify.census.fields import value_at
 
 WIDTH = 128
 BARE = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.*+-/() ")

@@ -259,7 +259,7 @@ def write_experts(one: Experts, alone: bool, blocks: Collection[str], scope: Sco
 
     ``alone`` says that nothing else reads the router's value; ``blocks`` are the names of the library's blocks.
     """
-    dims, values, owner = values.dims, values, one.owner
+    dims, owner = values.dims, one.owner
     value, router = values.read_all((one.first.operands[0], one.router), scope)
     sizes = sizes_of(one, value, router, values)
     if sizes is None:

@@ -10,13 +10,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from symflops.draft.fit.conditions import Rows, condition
 from symflops.draft.fit.formula import Vector, symbol
-from symflops.draft.fit.index_conditions import Rows, condition
 from symflops.draft.fit.symbols import fresh
 from symflops.draft.polish.block_calls import called
 from symflops.draft.polish.block_patterns import Pattern
-from symflops.draft.polish.joint_attention import split_joint
-from symflops.draft.polish.polish import inlined, polished, tidied
+from symflops.draft.polish.polish import inlined, polished, split_joint, tidied
 from symflops.draft.trace.steps import Branch, Choice, Loop, Ref, Step, names_read, readers_of, refs_of, steps_in, values_in
 from symflops.draft.write.convolution import find_axes, write_conv
 from symflops.draft.write.dimensions import Unsolved

@@ -12,7 +12,7 @@ from typing import Any
 from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.formula import Vector
 from symflops.draft.fit.symbols import Names, numbered
-from symflops.draft.sample.family import Family
+from symflops.draft.sample.samples import Family
 from symflops.draft.trace.steps import Loop, Ref, Step
 from symflops.draft.write.dimensions import Dimensions, Streams
 

@@ -160,9 +160,9 @@ def text_of(annotation: Any) -> str:
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
-def value_at(config: Mapping[str, Any], path: str) -> Any:
-    """The value at a dotted path of a config; None if the path is missing."""
-    found: Any = config
-    for word in path.split("."):
-        found = found.get(word) if isinstance(found, Mapping) else None
-    return found
+def value_at(config: Any, path: str | Sequence[Any]) -> Any:
+    """The value at a dotted path, or at a sequence of keys and indices, of nested data; None if it is missing."""
+    for word in path.split(".") if isinstance(path, str) else path:
+        listed = isinstance(config, (list, tuple)) and isinstance(word, int) and word < len(config)
+        config = config.get(word) if isinstance(config, Mapping) else config[word] if listed else None
+    return config

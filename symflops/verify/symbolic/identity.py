@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -16,10 +16,12 @@ import sympy
 
 from symflops.api import Model
 from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.formula.evaluate import evaluate as evaluate_expression
+from symflops.formula.expression import parse_expression
 from symflops.formula.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, evaluate, symbols
 from symflops.ir.index_sets import SAMPLES
 from symflops.ir.program import Program
-from symflops.support.findings import SymflopsError
+from symflops.support.findings import Source, Span, SymflopsError
 from symflops.training.introspect.tree import starred
 from symflops.verify.cases import LiveCase
 from symflops.verify.classes import class_of, complete
@@ -28,7 +30,7 @@ from symflops.verify.symbolic.expressions import compiled, divided, symbol, text
 from symflops.verify.symbolic.target import Place, Target, assign_given, switches
 from symflops.verify.symbolic.traced import FIGURES, Traced
 from symflops.verify.symbolic.tracing import SECONDS, trace
-from symflops.verify.tensors import arguments_of
+from symflops.verify.tensors import NAMES, arguments_of
 
 FUNCTIONS = {
     "floordiv": lambda a, b: sympy.floor(a / b),
@@ -116,23 +118,45 @@ def identity_of(model: Model, case: LiveCase, seconds: float = SECONDS) -> Ident
         config, settings = complete(kind, case.config), Target(kind, case.config).settings({})
         for place in switches(settings):
             assign_given(config, place, False)
-        derived = model.derive("full", "torch", config=config)
-        program = replace(derived.at(config).program, fields=derived.program.fields)  # whose defaults are formulas
-        estimator = InterpretedEstimator(model.program(["full"], ["torch"], config), config, regime="full", convention="torch")
-        inputs = arguments_of(program, case.batch, estimator.sizes, case.arguments)
-        found.traced = traced = trace(kind, config=case.config, inputs=inputs, outputs=outputs_of(model), seconds=seconds)
-        comparison = Comparison(found, traced, program, estimator.sizes, case, inputs)
+        comparison = comparison_of(found, model, kind, case, config, None, outputs_of(model), seconds)
         try:
             comparison.run()
         except OpaqueError as error:
-            found.gaps["forward"], found.numbers = sympy.nan, {"a letter": str(error)}
-        if (found.gaps or comparison.depths) and traced.proven:
+            found.gaps["forward"], found.numbers["a formula"] = sympy.nan, str(error)
+        if (found.gaps or comparison.depths) and comparison.traced.proven:
             full = {**json.loads(json.dumps(settings)), **config} if isinstance(settings, dict) else config
-            Sampled(model, found, traced, full, comparison).run()
+            Sampled(model, found, comparison.traced, full, comparison).run()
         found.gaps = {name: gap for name, gap in found.gaps.items() if gap is not sympy.nan}
     except SymflopsError as error:
         found.failed = str(error).splitlines()[0]
     return found
+
+
+def comparison_of(
+    found: Identity, model: Model, kind: Any, case: LiveCase, config: Mapping[str, Any], inputs: Mapping[str, Any] | None,
+    outputs: Sequence[str], seconds: float,
+) -> Comparison:  # fmt: skip
+    """Trace a class, and make the comparison of its forms with those of a spec, which :meth:`Comparison.run` subtracts.
+
+    Args:
+        found: Where the trace and the differences are kept.
+        model: The spec.
+        kind: The class.
+        case: The config and batch of the example.
+        config: The complete config.
+        inputs: Arguments of a call; None for those that the spec describes.
+        outputs: Names of the outputs that the loss sums.
+        seconds: Limit of the trace.
+
+    Raises:
+        SymflopsError: the class cannot be traced, or a formula of the spec has no polynomial.
+    """
+    derived = model.derive("full", "torch", config=config)
+    program = replace(derived.at(config).program, fields=derived.program.fields)  # whose defaults are formulas
+    estimator = InterpretedEstimator(model.program(["full"], ["torch"], config), config, regime="full", convention="torch")
+    given = arguments_of(program, case.batch, estimator.sizes, case.arguments) if inputs is None else inputs
+    found.traced = trace(kind, config=case.config, inputs=given, outputs=outputs, seconds=seconds)
+    return Comparison(found, found.traced, program, estimator.sizes, case, given)
 
 
 class Sampled:
@@ -170,7 +194,10 @@ class Sampled:
         if not gaps or any(gap is sympy.nan for gap in self.found.gaps.values()):  # an expression says more than a number
             self.found.gaps = gaps
         self.found.points = len(points)
-        self.found.numbers = dict.fromkeys(still, "the spec was compared with its traced value only")
+        self.found.numbers = {
+            **{name: why for name, why in self.found.numbers.items() if name in self.comparison.known},
+            **dict.fromkeys(still, "the spec was compared with its traced value only"),
+        }
 
     def compared(self, point: Mapping[str, int]) -> dict[str, int] | None:
         """What the spec has more at a point, by figure; None if it refuses the config or the lengths."""
@@ -221,9 +248,10 @@ class Comparison:
     ) -> None:
         self.found, self.traced, self.program, self.sizes, self.case, self.inputs = found, traced, program, sizes, case, inputs
         self.tied: dict[sympy.Symbol, sympy.Expr] = {}
-        self.known = self.lengths()
+        self.known: dict[str, sympy.Expr] = {}
         self.fields = {one.letter: one for one in program.fields}
         self.definitions = {one.letter: one.formula for one in program.definitions}
+        self.tie_lengths()
         self.depths = {}
         read = {name for line in program.regimes[0].lines for name in symbols(line.forward)}
         for letter, value in program.fixed:
@@ -232,7 +260,7 @@ class Comparison:
                     self.depths[symbol(key)] = sympy.Integer(value)
                     found.assumed.append(f"{key} == {value}")
 
-    def lengths(self) -> dict[str, sympy.Expr]:
+    def tie_lengths(self) -> None:
         """Map the letters of lengths, and ``b`` for the number of samples, to expressions, by the layouts of inputs.
 
         Raises:
@@ -245,22 +273,29 @@ class Comparison:
         letters = {"b", *(letter for stream in self.program.streams for letter in stream.variables)}
         streams = {stream.name: stream.items for stream in self.program.streams}
         found: dict[str, sympy.Expr] = {}
+        sides: list[tuple[sympy.Expr, str]] = []
         for info in self.program.inputs:
             shape = getattr(self.inputs.get(info.name), "shape", ())
             items = info.over or streams.get(info.stream, SAMPLES)
             for place, (axis, side) in enumerate(zip(info.layout.axes if info.layout else (), shape, strict=False)):
-                if axis not in letters:
-                    continue
                 name = origins.get(f"{info.name}[{place}]")
-                length = sympy.Integer(side) if name is None else self.traced.value(name).xreplace(self.tied)
-                before = found.setdefault(items if axis == "b" and items != SAMPLES else axis, length)
-                if length != before and length.is_Symbol:
-                    self.tied[length] = before
-                    self.found.assumed.append(f"{text_of(length)} == {text_of(before)}")
+                known = sympy.Integer(side) if name is None else self.traced.value(name)
+                if axis not in letters:  # a side that follows from sizes in the spec
+                    sides += [(known, axis)] * (known.is_Symbol and not axis.isidentifier())
+                    continue
+                if name is not None and self.traced.fields[name].kind == "specialised":
+                    self.found.numbers[axis] = f"{info.name}[{place}] is specialised, {self.traced.fields[name].note}"
+                before = found.setdefault(items if axis == "b" and items != SAMPLES else axis, known)
+                if before != known and known.is_Symbol:  # two inputs of one stream, or a picture that is square in the spec
+                    self.tied[known] = before
         for stream in self.program.streams:
             if stream.name not in self.case.batch:
                 found |= {axis: sympy.S.Zero for axis in stream.variables if axis not in found}
-        return found
+        self.known = found
+        for known, axis in sides:
+            parsed = parse_expression(axis, Span(Source("layout", axis), 1, 1, len(axis) + 1))
+            self.tied[known] = evaluate_expression(parsed, {name: self.letter(name) for name in NAMES.findall(axis)})
+        self.found.assumed += [f"{one} == {text_of(other)}" for one, other in self.tied.items()]
 
     def batch_at(self, point: Mapping[str, int]) -> dict[str, Any]:
         """The batch of the case with the lengths of a point, as far as inputs show them."""

@@ -87,20 +87,16 @@ def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] 
             missed[name] = missed.get(name, 0) + 1
         return operator(*args, **kwargs)
 
-    with plain_attention(), kernels_that_are_counted(), nonzero_on_meta(), outputs_of(model, shapes), dispatching(seen):
+    checks = needed("torch.fx.experimental._config").patch(meta_nonzero_assume_all_nonzero=True)  # no element is zero
+    with plain_attention(), kernels_that_are_counted(), checks, outputs_of(model, shapes), dispatching(seen):
         with counter() as ahead:
             output = model(*positional, **arguments)
         summed = [one for one in summed_tensors(output, outputs) if one.requires_grad]
         with counter() as back:
             if summed:
-                torch.autograd.backward([total_of(one) for one in summed])
+                torch.autograd.backward([one.abs().sum() if one.is_complex() else one.sum() for one in summed])
     modules = {path: total(flops.values()) for path, flops in ahead.get_flop_counts().items()}
     return Counts(parameters, modules.get("Global", 0), back.get_total_flops(), modules, missed, shapes)
-
-
-def total_of(tensor: Any) -> Any:
-    """The sum of a tensor as a real number, which a backward pass can start from."""
-    return tensor.abs().sum() if tensor.is_complex() else tensor.sum()
 
 
 def total(values: Any) -> Any:
@@ -122,11 +118,6 @@ def kernels_that_are_counted() -> Iterator[None]:
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
-
-
-def nonzero_on_meta() -> Any:
-    """On the meta device no element of a tensor is zero."""
-    return needed("torch.fx.experimental._config").patch(meta_nonzero_assume_all_nonzero=True)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -29,6 +30,8 @@ LARGEST = 400
 """Factor by which sizes of far points are at most larger than the example's."""
 ROUNDS = 12
 """Most corrections of a domain."""
+DOUBLINGS = 18
+"""Most doublings of a symbol that should violate a condition."""
 
 
 @dataclass
@@ -43,6 +46,7 @@ class Proof:
         domain: (condition, source line) that the formulas need.
         far: Points inside of the conditions of the trace, mostly of large sizes, at which nothing was run.
         symbolic: Whether the forms have symbols.
+        beyond: For conditions of the domain, a point outside at which the class runs and costs something else.
     """
 
     points: list[Mapping[str, int]] = field(default_factory=list)
@@ -52,6 +56,7 @@ class Proof:
     domain: list[tuple[sympy.Basic, str]] = field(default_factory=list)
     symbolic: bool = True
     far: Sequence[Mapping[str, int]] = field(default_factory=list)
+    beyond: list[Mapping[str, int]] = field(default_factory=list)
 
     @property
     def exact(self) -> int:
@@ -243,16 +248,22 @@ class Prover:
     def solved(self, equation: sympy.Eq, point: Mapping[str, int], kept: Collection[str]) -> dict[str, int] | None:
         """Value of one further symbol that makes an equation hold, as the equation is linear in it; None if there is none."""
         for one in sorted(equation.free_symbols, key=str):
-            if one.name in kept or one.name not in self.free:
-                continue
-            rest = {other: sympy.Integer(point[other.name]) for other in equation.free_symbols if other != one}
-            gap = replaced(equation.lhs - equation.rhs, rest)
-            now = point[one.name]
-            low, *others = (replaced(gap, {one: sympy.Integer(now + step)}) for step in (0, 1, 2))  # halves grow by twos
-            for step, high in enumerate(others, 1):
-                if high != low and (value := now - step * low / (high - low)).is_Integer and value >= 2:
+            if one.name not in kept and one.name in self.free:
+                value = self.root(equation, one, point)
+                if value is not None and value.is_Integer and value >= 2:
                     return {one.name: int(value)}
         return None
+
+    def root(self, relation: Any, one: sympy.Symbol, point: Mapping[str, int]) -> Any:
+        """Value of a symbol at which both sides of a relation are equal, all else as at a point; None if they never are.
+
+        Both sides are taken to be linear in the symbol.
+        """
+        rest = {other: sympy.Integer(point[other.name]) for other in relation.free_symbols if other != one}
+        gap = replaced(relation.lhs - relation.rhs, rest)
+        now = point[one.name]
+        low, *others = (replaced(gap, {one: sympy.Integer(now + step)}) for step in (0, 1, 2))  # halves grow by twos
+        return next((now - step * low / (high - low) for step, high in enumerate(others, 1) if high != low), None)
 
     def movable(self, name: str, until: float) -> bool:
         """Whether the class is exact with another value of one field or length, conditions of the trace aside."""
@@ -267,16 +278,8 @@ class Prover:
         """Another value near this one, or a multiple of it; few more for numbers of layers."""
         if name in self.forms.depths:
             return value + self.forms.example.steps[self.forms.places[name]] * self.random.randint(1, 3)
-        choices = (
-            value // 2,
-            value * 2,
-            value * 3 // 2,
-            value + self.random.randint(1, 9),
-            value * 3,
-            value - self.random.randint(1, 5),
-            value // 4,
-            value + 16,
-        )
+        near, below = value + self.random.randint(1, 9), value - self.random.randint(1, 5)
+        choices = (value // 2, value * 2, value * 3 // 2, near, value * 3, below, value // 4, value + 16)
         return max(2, self.random.choice(choices))
 
     def multiples(self, chained: bool) -> Callable[[int, str], int]:
@@ -341,12 +344,13 @@ class Prover:
         inside = (self.row(judge, self.moved_point()) for _ in range(INSIDE))
         good = [row for row in inside if row is not None and all(row[first:])]  # the trace speaks for these points
         bad: list[list[bool]] = []
+        other: list[tuple[list[bool], dict[str, int]]] = []
         harmless = [0] * len(self.guards)
         domain: list[int] = []
-        for _ in range(ROUNDS):
+        for turn in range(ROUNDS):
             settled = True
-            for _ in range(SAMPLES):
-                point = self.random_point(self.random.choice((1, 1, 2, 3, len(self.free))))
+            drawn = (self.random_point(self.random.choice((1, 1, 2, 3, len(self.free)))) for _ in range(SAMPLES))
+            for point in drawn if turn else chain(drawn, self.crossings(harmless)):
                 row = self.row(judge, point)
                 if row is None or point is None or not all(row[place] for place in domain):
                     continue
@@ -355,19 +359,42 @@ class Prover:
                     continue
                 if time.process_time() > until:
                     break
-                if self.compare(point) is None:
+                outcome = self.compare(point)
+                if outcome is None:
                     good += [row] * (1 not in point.values())  # a size of 1 is broadcast, which no author has in mind
                     for place in open_ones:
                         harmless[place] += 1
                 else:
                     bad.append(row)
+                    other += [(row, point)] * (not outcome.startswith("fails"))
                     settled = False
                     domain = cover(choices, good, bad) or domain
             settled &= not self.widened(judge, domain, good, bad, until)
             domain = cover(choices, good, bad)
             if settled or time.process_time() > until:
                 break
+        outside = (next((point for row, point in other if not row[place]), None) for place in domain)
+        proof.beyond = [point for point in outside if point is not None]
         proof.domain = [(choices[place][0], self.line_of(choices[place], first, judge)) for place in domain]
+
+    def crossings(self, harmless: Sequence[int]) -> Iterator[dict[str, int]]:
+        """Points just outside of each condition that no drawn point has violated, such as a bound of 4096 on a width.
+
+        ``harmless`` counts for each condition the points outside of it at which the class was exact.
+        """
+        start = {name: self.start[name] for name in self.free}
+        for place, (guard, _) in enumerate(self.guards):
+            for one in sorted(guard.free_symbols, key=str) if not harmless[place] and hasattr(guard, "rhs") else ():
+                if one.name not in start or one.name in self.forms.depths:
+                    continue
+                edge = self.root(guard, one, self.start)
+                near = [] if edge is None or not edge.is_finite else [int(edge) + step for step in (0, 1, -1)]
+                far = (start[one.name] << doubling for doubling in range(1, DOUBLINGS))
+                for value in (value for value in (*near, *far) if value > 0):
+                    point = numbers_at({**start, one.name: value}, self.forms.derived)
+                    if point is not None and not self.truths(point)[place]:
+                        yield point
+                        break
 
     def widened(self, judge: Any, domain: Sequence[int], good: list[list[bool]], bad: list[list[bool]], until: float) -> bool:
         """Run the class where one condition of a domain does not hold and all others do; whether it was exact somewhere."""

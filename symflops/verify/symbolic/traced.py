@@ -58,6 +58,7 @@ class Traced:
         depths: Numbers of layers in the trace, by the names of their fields.
         unseen: Values of all fields and lengths at the unseen configs.
         far: Further values inside of the domain, mostly large ones, at which nothing was run.
+        beyond: Points just outside of the domain at which the class runs, and costs something else.
     """
 
     name: str
@@ -78,11 +79,20 @@ class Traced:
     unseen: tuple[Mapping[str, int], ...] = ()
     depths: Mapping[str, int] = field(default_factory=dict)
     far: tuple[Mapping[str, int], ...] = ()
+    beyond: tuple[Mapping[str, int], ...] = ()
 
     @property
     def proven(self) -> bool:
         """Whether the forms were exact at three or more unseen configs."""
         return not self.unproven
+
+    @property
+    def holds(self) -> bool:
+        """Whether the forms hold for the config and the inputs as they were given."""
+        try:
+            return self.at({}) == self.numbers
+        except SymflopsError:
+            return False
 
     def symbols(self) -> list[str]:
         """Names of the fields and lengths that are symbols."""
