@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from random import Random
 from typing import Any
 
 import sympy
 
 from symflops.verify.symbolic.explore import said
 from symflops.verify.symbolic.expressions import compiled, replaced, symbol
-from symflops.verify.symbolic.forms import Forms, by_kind, numbers_at
+from symflops.verify.symbolic.forms import by_kind, numbers_at
+from symflops.verify.symbolic.points import Points
 from symflops.verify.symbolic.traced import FIGURES
 
 POINTS = 4
@@ -24,10 +24,6 @@ TRIES = 2
 """Points outside of a condition at which the class must be exact before the condition is left out."""
 INSIDE = 60
 """Points inside of all conditions of the trace, at which a plainer condition has to hold, too."""
-REPAIRS = 4
-"""Most symbols that are changed together for the sake of one."""
-LARGEST = 400
-"""Factor by which sizes of far points are at most larger than the example's."""
 ROUNDS = 12
 """Most corrections of a domain."""
 DOUBLINGS = 18
@@ -110,39 +106,13 @@ def plain_conditions(
         yield from (sympy.floor(one / other) >= least for least in (2, 3))
 
 
-class Prover:
+class Prover(Points):
     """Compares forms with the real class.
 
     Args:
         forms: The forms of a class.
         seed: Seed of the draws.
     """
-
-    def __init__(self, forms: Forms, seed: int = 7) -> None:
-        self.forms, self.random = forms, Random(seed)
-        example = forms.example
-        found = (*forms.symbols, *(guard for guard, _ in forms.guards), *forms.derived, *forms.derived.values())
-        read = {one.name for each in found for one in each.free_symbols}
-        self.start = {name: value for name, value in example.lengths.items() if name in read}
-        for name, place in forms.places.items():
-            self.start[name] = example.depths.get(place, example.fields.get(place, 0))
-        ties = {one.name for one in forms.derived}
-        self.free = sorted(self.start.keys() - ties)
-        self.names = sorted(self.start)
-        symbols = [symbol(name) for name in self.names]
-        self.guards = self.distinct_guards()
-        self.holding = compiled(symbols, [guard for guard, _ in self.guards])
-        self.figures = compiled(symbols, [getattr(forms, name) for name in FIGURES])
-        self.paths = sorted(forms.modules)
-        self.by_module = compiled(symbols, [forms.modules[path] for path in self.paths])
-
-    def distinct_guards(self) -> list[tuple[sympy.Basic, str]]:
-        """The conditions of the trace, each once."""
-        found: dict[sympy.Basic, str] = {}
-        for guard, line in (*self.forms.guards, *((one, "") for one in self.forms.layers)):
-            if guard not in (sympy.true, sympy.false):
-                found.setdefault(guard, line)
-        return sorted(found.items(), key=lambda item: (len(item[0].free_symbols), sympy.count_ops(item[0])))
 
     def run(self, until: float) -> Proof:
         """Prove the forms, then reduce the conditions to those that matter."""
@@ -207,64 +177,6 @@ class Prover:
             if (found := self.moved_point()) is not None:
                 yield found
 
-    def moved_point(self, draw: Callable[[int, str], int] | None = None) -> dict[str, int] | None:
-        """A point at which all conditions of the trace hold, each symbol moved if some new value allows it.
-
-        Args:
-            draw: Makes another value of a symbol from its value and name; by default :meth:`another`.
-        """
-        now = {name: self.start[name] for name in self.free}
-        for name in self.random.sample(self.free, len(self.free)):
-            for _ in range(8):
-                point = self.repaired({**now, name: (draw or self.another)(now[name], name)}, name)
-                if point is not None:
-                    now = {other: point[other] for other in self.free}
-                    break
-        return numbers_at(now, self.forms.derived)
-
-    def repaired(self, now: Mapping[str, int], name: str) -> dict[str, int] | None:
-        """A complete point at which all conditions hold: the given one, or with further fields changed as equations ask.
-
-        Args:
-            now: Values of the free symbols.
-            name: The symbol that was changed, and stays.
-        """
-        kept, now = {name}, dict(now)
-        for _ in range(REPAIRS):
-            point = numbers_at(now, self.forms.derived)
-            if point is None:
-                return None
-            failing = [guard for (guard, _), holds in zip(self.guards, self.truths(point), strict=True) if not holds]
-            if not failing:
-                return point
-            equation = next((guard for guard in failing if isinstance(guard, sympy.Eq)), None)
-            change = self.solved(equation, point, kept) if equation is not None else None
-            if change is None:
-                return None
-            now |= change
-            kept |= change.keys()
-        return None
-
-    def solved(self, equation: sympy.Eq, point: Mapping[str, int], kept: Collection[str]) -> dict[str, int] | None:
-        """Value of one further symbol that makes an equation hold, as the equation is linear in it; None if there is none."""
-        for one in sorted(equation.free_symbols, key=str):
-            if one.name not in kept and one.name in self.free:
-                value = self.root(equation, one, point)
-                if value is not None and value.is_Integer and value >= 2:
-                    return {one.name: int(value)}
-        return None
-
-    def root(self, relation: Any, one: sympy.Symbol, point: Mapping[str, int]) -> Any:
-        """Value of a symbol at which both sides of a relation are equal, all else as at a point; None if they never are.
-
-        Both sides are taken to be linear in the symbol.
-        """
-        rest = {other: sympy.Integer(point[other.name]) for other in relation.free_symbols if other != one}
-        gap = replaced(relation.lhs - relation.rhs, rest)
-        now = point[one.name]
-        low, *others = (replaced(gap, {one: sympy.Integer(now + step)}) for step in (0, 1, 2))  # halves grow by twos
-        return next((now - step * low / (high - low) for step, high in enumerate(others, 1) if high != low), None)
-
     def movable(self, name: str, until: float) -> bool:
         """Whether the class is exact with another value of one field or length, conditions of the trace aside."""
         for _ in range(2 * POINTS):
@@ -273,33 +185,6 @@ class Prover:
             if whole is not None and whole[name] != self.start[name] and self.compare(whole) is None:
                 return True
         return False
-
-    def another(self, value: int, name: str) -> int:
-        """Another value near this one, or a multiple of it; few more for numbers of layers."""
-        if name in self.forms.depths:
-            return value + self.forms.example.steps[self.forms.places[name]] * self.random.randint(1, 3)
-        near, below = value + self.random.randint(1, 9), value - self.random.randint(1, 5)
-        choices = (value // 2, value * 2, value * 3 // 2, near, value * 3, below, value // 4, value + 16)
-        return max(2, self.random.choice(choices))
-
-    def multiples(self, chained: bool) -> Callable[[int, str], int]:
-        """A draw of multiples of the example's sizes, and of a few more layers.
-
-        Args:
-            chained: Whether the factor of a size divides those of larger ones, so that sizes which divide others still do.
-        """
-        factors, last = dict[str, int](), 1
-        for name in sorted(self.free, key=lambda name: self.start[name]):
-            last = last * self.random.choice((1, 2, 3, 5, 7)) if chained else self.random.randint(2, LARGEST)
-            factors[name] = last
-        return lambda value, name: self.another(value, name) if name in self.forms.depths else value * factors[name]
-
-    def truths(self, point: Mapping[str, int]) -> list[bool]:
-        """Whether each condition holds at a point."""
-        try:
-            return [bool(one) for one in self.holding(*(point[name] for name in self.names))]
-        except (ZeroDivisionError, ValueError, TypeError, OverflowError):
-            return [False] * len(self.guards)
 
     def compare(self, point: Mapping[str, int]) -> str | None:
         """None if all figures at a point are those of the real class; else what differs, or that the class fails."""
@@ -431,17 +316,3 @@ class Prover:
             return [bool(one) for one in judge(*(point[name] for name in self.names))]
         except (ZeroDivisionError, ValueError, TypeError, OverflowError):
             return None
-
-    def random_point(self, changes: int | None = None) -> dict[str, int] | None:
-        """A point with some or all free symbols drawn anew, whether conditions hold or not."""
-        now = {name: self.start[name] for name in self.free}
-        for name in self.free if changes is None else self.random.sample(self.free, min(changes, len(self.free))):
-            others: list[Any] = [self.start[other] + self.random.randint(-1, 1) for other in self.free]
-            choices = (
-                self.another(now[name], name),
-                self.random.randint(1, 40),
-                max(1, self.random.choice(others)),
-                self.random.choice((1, 2, 3)),
-            )
-            now[name] = self.another(now[name], name) if name in self.forms.depths else self.random.choice(choices)
-        return numbers_at(now, self.forms.derived)
