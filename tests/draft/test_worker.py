@@ -43,7 +43,7 @@ def test_a_process_that_ends_keeps_what_was_found():
 
 def test_too_much_memory_is_given_up():
     with pytest.raises(SymflopsError, match="[Mm]emory"):
-        draft_in_process(Subject(f"{MODULES}:HangsWhenWide", {"width": 6, "wide": 12}, INPUTS), 12.0, lambda _: None, most=1 << 10)
+        draft_in_process(Subject(f"{MODULES}:Keeps", {"width": 6, "kept": 4 << 30}, INPUTS), 60.0, lambda _: None, most=1 << 30)
 
 
 FREED = """

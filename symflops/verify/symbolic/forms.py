@@ -6,6 +6,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -98,11 +99,22 @@ def forms_of(example: Example, seconds: float) -> Forms:
         example.fields |= {place: example.own[place] for place in kinds}
         trace = Tracing(example, fields).run()
         deeper, failed = deeper_traces(example, fields, until - seconds / 8)
+    found = layered(example, trace, deeper, fields)
+    found.dropped = {dotted(place): why for place, why in (dropped | failed).items()}
+    for name, side in example.lengths.items():
+        if trace.derived.get(symbol(name)) == side and time.process_time() < until - seconds / 2:
+            with suppress(Exception):  # it stays a number
+                lengthen(found, fields, name, until)
+                break
+    return found
+
+
+def layered(example: Example, trace: Trace, deeper: Mapping[Place, Trace], fields: Sequence[Place]) -> Forms:
+    """Closed forms of a trace, with the numbers of layers as symbols of which there are deeper traces."""
     counts = trace.counts
     found = Forms(
         example, counts.parameters, counts.forward, counts.backward, by_kind(counts), trace.derived, trace.guards, trace.places,
-        {dotted(place): why for place, why in (dropped | failed).items()}, counts.missed, first_of_kind(counts.shapes), {},
-        trace.lines,
+        {}, counts.missed, first_of_kind(counts.shapes), {}, trace.lines,
     )  # fmt: skip
     for place, other in deeper.items():
         deepen(found, counts, other.counts, place)
@@ -110,6 +122,48 @@ def forms_of(example: Example, seconds: float) -> Forms:
         if not separate(example, first, second):
             deepen_together(found, fields, {place: deeper[place].counts for place in (first, second)}, counts)
     return found
+
+
+def lengthen(found: Forms, fields: Sequence[Place], name: str, until: float) -> None:
+    """Make a length a symbol that the class fixes, such as a number of steps: the forms are quadratic in it.
+
+    Raises:
+        Exception: another length does not run, or the forms are not quadratic in it.
+    """
+    example, side = found.example, found.example.lengths[name]
+
+    def at(step: int) -> Forms:
+        other = replace(example, lengths={**example.lengths, name: side + step})
+        return layered(other, Tracing(other, fields).run(), deeper_traces(other, fields, until)[0], fields)
+
+    one, two = at(1), at(2)
+    length = symbol(name)
+    more = length - side
+
+    def through(*values: Any) -> Any:
+        first, second, third = (sympy.sympify(value) for value in values)
+        return first + sympy.expand(more * (second - first) + more * (more - 1) / 2 * (third - 2 * second + first))
+
+    figures = {figure: through(*(getattr(forms, figure) for forms in (found, one, two))) for figure in FIGURES}
+    real = replace(example, lengths={**example.lengths, name: side + 5}).real(
+        example.fields, {**example.lengths, name: side + 5}
+    )
+    values = {symbol(dotted(place)): number for place, number in (example.fields | example.depths).items()}
+    values |= {symbol(other): number for other, number in example.lengths.items()} | {length: side + 5}
+    if any(figures[figure].xreplace(values) != getattr(real, figure) for figure in FIGURES):
+        raise ValueError(f"the forms are not quadratic in {name}")
+    for figure, form in figures.items():
+        setattr(found, figure, form)
+    kinds = (found.modules, one.modules, two.modules)
+    found.modules = {path: through(*(kind.get(path, sympy.S.Zero) for kind in kinds)) for path in set().union(*kinds)}
+    shapes = (found.shapes, one.shapes, two.shapes)
+    found.shapes = {
+        path: tuple(through(*sides) for sides in zip(*(each[path] for each in shapes), strict=True)) for path in found.shapes
+    }
+    for other, expression in list(found.derived.items()):
+        if expression.is_number:  # what the class ties to this length
+            found.derived[other] = through(*(forms.derived[other] for forms in (found, one, two)))
+    del found.derived[length]
 
 
 def deeper_traces(example: Example, fields: Sequence[Place], until: float) -> tuple[dict[Place, Trace], dict[Place, str]]:

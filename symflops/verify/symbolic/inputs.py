@@ -190,10 +190,13 @@ class Given:
         args: Positional arguments of the call.
         kwargs: Keyword arguments of the call.
         outputs: Names of the outputs that the loss sums; by default the main output.
+        numbers: Whether integers in lists, such as the sides of pictures, are lengths, too.
     """
 
-    def __init__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Sequence[str] = ()) -> None:
-        self.outputs = outputs
+    def __init__(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Sequence[str] = (), numbers: bool = True
+    ) -> None:
+        self.outputs, self.numbers = outputs, numbers
         self.torch = needed("torch")
         self.lengths: dict[str, int] = {}
         self.origins: dict[str, str] = {}
@@ -217,20 +220,21 @@ class Given:
             return {key: self.described(one, f"{name}.{key}") for key, one in value.items()}
         if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
             return type(value)(self.described(one, f"{name}.{place}") for place, one in enumerate(value))
+        if self.numbers and type(value) is int and value > 1 and "." in name:
+            return Number(self.length(value, name))
         return value
+
+    def length(self, side: int, origin: str) -> str:
+        """The letter of a new length."""
+        number = len(self.lengths)
+        letter = LETTERS[number] if number < len(LETTERS) else f"n{number}"
+        self.lengths[letter], self.origins[letter] = side, origin
+        return letter
 
     def sides(self, shape: Any, name: str) -> tuple[int | str, ...]:
         """A shape with the name of a length in place of each dimension from 2 on."""
-        found: list[int | str] = []
-        for axis, side in enumerate(shape):
-            if side < 2:
-                found.append(int(side))
-                continue
-            number = len(self.lengths)
-            letter = LETTERS[number] if number < len(LETTERS) else f"n{number}"
-            self.lengths[letter], self.origins[letter] = int(side), f"{name}[{axis}]"
-            found.append(letter)
-        return tuple(found)
+        sides = ((int(side), f"{name}[{axis}]") for axis, side in enumerate(shape))
+        return tuple(self.length(side, origin) if side > 1 else side for side, origin in sides)
 
     def candidates(self, lengths: Mapping[str, Any], device: str) -> Iterator[Candidate]:
         """The call with zeros in place of all tensors; then with the values of small integer tensors."""
@@ -239,6 +243,8 @@ class Given:
 
     def made(self, value: Any, lengths: Mapping[str, Any], device: str, values: bool) -> Any:
         """A value with a tensor in place of each description."""
+        if isinstance(value, Number):
+            return lengths[value.letter]
         if isinstance(value, Described):
             if values and value.values is not None:
                 return self.torch.tensor(value.values, dtype=value.dtype, device="cpu")
@@ -249,6 +255,13 @@ class Given:
         if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
             return type(value)(self.made(one, lengths, device, values) for one in value)
         return value
+
+
+@dataclass(frozen=True)
+class Number:
+    """An integer in a list of given inputs: a length."""
+
+    letter: str
 
 
 @dataclass(frozen=True)

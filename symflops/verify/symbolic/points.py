@@ -14,6 +14,8 @@ from symflops.verify.symbolic.traced import FIGURES
 
 REPAIRS = 4
 """Most symbols that are changed together for the sake of one."""
+OVERFLOW = 1 << 60
+"""A condition with a larger number is about integers of 64 bits, not about sizes."""
 LARGEST = 400
 """Factor by which sizes of far points are at most larger than the example's."""
 
@@ -48,7 +50,7 @@ class Points:
         """The conditions of the trace, each once."""
         found: dict[sympy.Basic, str] = {}
         for guard, line in (*self.forms.guards, *((one, "") for one in self.forms.layers)):
-            if guard not in (sympy.true, sympy.false):
+            if guard not in (sympy.true, sympy.false) and all(one < OVERFLOW for one in guard.atoms(sympy.Integer)):
                 found.setdefault(guard, line)
         return sorted(found.items(), key=lambda item: (len(item[0].free_symbols), sympy.count_ops(item[0])))
 

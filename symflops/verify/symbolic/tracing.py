@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -49,15 +50,27 @@ def trace(
     Raises:
         SymflopsError: it cannot be built, run or traced, or not in time.
     """
-    if isinstance(what, type):
-        given = Given((), inputs, outputs) if inputs is not None else None
-        target: Target | LiveTarget = Target(what, {**(config or {}), **kwargs})
-        if args:
-            raise SymflopsError(f"a class takes its config by keyword: trace({what.__name__}, config={{...}}, inputs={{...}})")
-    else:
-        target, given = LiveTarget(what), Given(args, kwargs)
+    live = not isinstance(what, type)
+    target: Target | LiveTarget = LiveTarget(what) if live else Target(what, {**(config or {}), **kwargs})
     name = target.kind.__name__
-    return in_process(partial(_trace, partial(example_of, target, given), seconds), 3 * seconds, f"tracing {name}")
+    if args and not live:
+        raise SymflopsError(f"a class takes its config by keyword: trace({name}, config={{...}}, inputs={{...}})")
+
+    def run(given: Given | None) -> Traced:
+        make = partial(example_of, target, given)
+        return in_process(partial(_trace, make, seconds), 3 * seconds, f"tracing {name}")
+
+    if not live and inputs is None:
+        return run(None)
+    given, plain = (
+        Given(args, kwargs, (), numbers) if live else Given((), inputs or {}, outputs, numbers) for numbers in (True, False)
+    )
+    if given.lengths == plain.lengths:
+        return run(plain)
+    with suppress(SymflopsError):  # integers in lists may be lengths, or not
+        if (found := run(given)).proven:
+            return found
+    return run(plain)
 
 
 def _trace(make: Callable[[], Example], seconds: float) -> Traced:
