@@ -140,8 +140,7 @@ def lengthen(found: Forms, fields: Sequence[Place], name: str, until: float) -> 
     length = symbol(name)
     more = length - side
 
-    def through(*values: Any) -> Any:
-        first, second, third = (sympy.sympify(value) for value in values)
+    def through(first: Any, second: Any, third: Any) -> Any:
         return first + sympy.expand(more * (second - first) + more * (more - 1) / 2 * (third - 2 * second + first))
 
     figures = {figure: through(*(getattr(forms, figure) for forms in (found, one, two))) for figure in FIGURES}

@@ -43,8 +43,10 @@ def identity_of(model: Model, case: LiveCase, seconds: float = SECONDS) -> Ident
         except OpaqueError as error:
             found.gaps["forward"], found.numbers["a formula"] = sympy.nan, str(error)
         if (found.gaps or comparison.depths) and comparison.traced.proven:
-            full = {**listed(settings), **config} if isinstance(settings, dict) else config
-            Sampled(model, comparison, full).run()
+            own = settings if isinstance(settings, dict) else {
+                name: value for name, value in vars(settings).items() if isinstance(value, (list, tuple))
+            }  # fmt: skip
+            Sampled(model, comparison, {**listed(own), **config}).run()
         found.gaps = {name: gap for name, gap in found.gaps.items() if gap is not sympy.nan}
     except SymflopsError as error:
         found.failed = str(error).splitlines()[0]
@@ -100,6 +102,7 @@ class Sampled:
         points = [point for point, gaps in compared if gaps is not None]
         if len(points) < POINTS:
             self.found.numbers["a length"] = f"the spec refuses points of the domain: {self.refused}"
+            self.found.gaps = {}  # which may come of letters that are numbers
             return
         gaps = {name: sympy.Integer(gap) for _, some in compared for name, gap in (some or {}).items()}
         still = sorted(
