@@ -38,7 +38,8 @@ def test_json_is_one_object_that_says_what_the_text_says(run, case):
         assert list(finding) == ["code", "severity", "message", "path", "line", "column", "end", "label", "hint", "note", "also"]
         place = f"{finding['path']}:{finding['line']}:{finding['column']}: " if finding["path"] else ""
         assert f"{place}{finding['severity']}[{finding['code']}]: {finding['message']}" in text
-        assert all(words in text for words in (finding["label"], finding["hint"], finding["note"], *(label["label"] for label in finding["also"])))
+        said = (finding["label"], finding["hint"], finding["note"], *(label["label"] for label in finding["also"]))
+        assert all(line in text for words in said for line in words.splitlines())
 
 
 @pytest.mark.parametrize("case", sampled(SMALL, 4, 1))

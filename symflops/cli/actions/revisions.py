@@ -14,7 +14,7 @@ from symflops.cli.actions.stored_rules import ENDING
 from symflops.read.spec_files import SpecFile
 from symflops.read.variants import DEFAULT, config_of
 from symflops.support.errors import SymflopsError
-from symflops.support.reading import parse_json, read_json
+from symflops.support.reading import json_object, parse_json
 
 WIDTH, MOST = 80, 6
 Revisions = dict[str, list[Moved]]
@@ -29,7 +29,7 @@ def revisions(out: Path, file: SpecFile, output: Output) -> Revisions:
         if path.suffix != ".json" or name.endswith(ENDING) or not path.is_file():
             continue
         try:
-            before, after = read_json(str(path)), parse_json(text, name)
+            before, after = json_object(str(path)), parse_json(text, name)
             if before != after:
                 found[path.stem] = moved(before, after, sizes_of(file, path.stem)) if figures(before) != figures(after) else []
         except SymflopsError:  # what is there is damaged, or was stored under other rules
