@@ -1,4 +1,4 @@
-"""What a new derivation of a spec moves: differences of parameters and closed forms, and of figures at published sizes."""
+"""Differences between two derivations of a spec: of parameters and closed forms, and of figures at published sizes."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def labels_of(variables: list[Variable]) -> list[str]:
 
 @dataclass(slots=True)
 class Study:
-    """What was found at one config, before any proof.
+    """Findings at one config, before any proof.
 
     Attributes:
         name: The name of the variant; empty for the first config.

@@ -1,4 +1,4 @@
-"""What derived files change against those that are there: the figures that move, as text and as Markdown for a pull request."""
+"""Differences of derived files from those that are there: the figures that move, as text and as Markdown for a pull request."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Variable:
 
 @dataclass(slots=True)
 class Moves:
-    """What was found about the slots (numbers of the config and inputs) of a module.
+    """Findings about the slots (numbers of the config and inputs) of a module.
 
     Attributes:
         variables: Slots that can be varied, alone or together.

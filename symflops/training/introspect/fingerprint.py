@@ -39,11 +39,11 @@ class Fingerprint:
         self._layer: dict[str, Any] = next((module.__dict__ for module in self.modules.values() if is_lora(module)), {})
 
     def state(self) -> tuple[bytes, str]:
-        """What a loop switches between two calls: which parameters train, and which adapters run."""
+        """Return what a loop switches between two calls: which parameters train, and which adapters run."""
         return bytes([tensor.requires_grad for tensor in self._parameters]), str(list(map(self._layer.get, ADAPTED)))
 
     def changes(self) -> list[str]:
-        """What has changed since the facts were read, as ``path.name`` for attributes and ``path: kind`` for others."""
+        """List what has changed since the facts were read, as ``path.name`` for attributes and ``path: kind`` for others."""
         found: list[str] = []
         for (kind, paths, read), known in zip(self.facts, self.known, strict=True):
             try:
