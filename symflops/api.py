@@ -33,6 +33,7 @@ from symflops.ir.program import Program
 from symflops.ir.regime import Regime
 from symflops.ir.spec import SizeSpec, Spec, VariantSpec
 from symflops.library.records.census import stored_fields
+from symflops.library.records.identities import identities
 from symflops.library.records.verified import catalogued, measured_rules
 from symflops.read.conventions import read_convention
 from symflops.read.read import read
@@ -265,7 +266,7 @@ class Model:
     ) -> InterpretedEstimator:
         """Create the estimator: ``.parameters``, ``.moments(...)``, ``.forward(m)``, ``.backward(m)``."""
         found = self.derive(regime, convention, config).estimator(config)
-        found.measured = catalogued(self.file)
+        found.measured = {**catalogued(self.file), "identities": identities(self.file, self.spec)}
         return found
 
     def _repr_html_(self) -> str:

@@ -6,7 +6,8 @@ passes. A reference 'module:Class' is a class of module.py beside the spec; this
 hide are compared on the CPU, module by module: 'masks: equal', where they differ, or why they are not seen.
 
 With --symbolic the class runs with symbols as its sizes, and its closed forms are subtracted from the spec's, in total and
-module by module: an identity holds for all sizes that the class takes.
+module by module: an identity holds for all sizes that the class takes. With --save FILE it is kept there, and estimates of
+configs in its domain are graded *proven for all sizes*.
 
 With --records the measured records below a folder are compared, without torch; what has not changed since an earlier run is not
 derived again, unless with --cold. Records that cannot be exact are listed in inexact.yaml beside the specs, each with its
@@ -46,7 +47,7 @@ configure = arguments_of(
     argument("--symbolic", action="store_true", help="for all sizes at once: run the class with symbols, and subtract"),
     argument("--strict", action="store_true", help="a record without a spec is a failure, and so are no records"),
     argument("--cold", action="store_true", help="derive records that earlier runs compared, too"),
-    argument("--save", metavar="FILE", help="write what came out exact, for the derivation pages"),
+    argument("--save", metavar="FILE", help="write what came out exact, for pages and evidence"),
     argument("--json", action="store_true", help="print a JSON list"),
 )
 
@@ -63,18 +64,24 @@ def run(args: argparse.Namespace) -> int:
 def symbolic(args: argparse.Namespace) -> int:
     """Subtract the formulas of specs from those that their classes tell; return the exit code, 1 unless all are identities."""
     from symflops.api import load
+    from symflops.library.records.identities import save_identities
     from symflops.read.spec_files import chosen_specs
     from symflops.verify.cases import cases_of
-    from symflops.verify.symbolic.identity import identity_of
+    from symflops.verify.symbolic.identity import identity_of, stored
 
-    cases = [(file, cases_of(file)[:1]) for file in chosen_specs(args.specs)]
-    for model in (load(file) for file, own in cases if args.specs and not own):
+    cases = [(load(file), case) for file in chosen_specs(args.specs) for case in cases_of(file)[:1]]
+    seen = {model.spec.name for model, _ in cases}
+    for model in (load(file) for file in chosen_specs(args.specs) if args.specs and file.name not in seen):
         print(unseen(model, 0), file=sys.stderr)
-    found = [identity_of(load(file), case) for file, own in cases for case in own]
+    found = []
+    for model, case in progress(cases, "tracing", lambda pair: str(pair[0].spec.name)):
+        found.append(identity_of(model, case))
+        if not args.json:
+            print(found[-1], flush=True)
+        if args.save:
+            save_identities(Path(args.save), {model.file.name: stored(model, found[-1])})
     if args.json:
         print(json.dumps([one.as_json() for one in found], indent=1))
-    elif found:
-        print("\n".join(map(str, found)))
     counts = Counter(one.grade for one in found)
     print(", ".join(f"{count} {grade}" for grade, count in counts.most_common()) or "no identities", file=sys.stderr)
     return 0 if found and counts["identity"] == len(found) else 1

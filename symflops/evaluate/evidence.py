@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from symflops.evaluate.classes import class_name, named_classes
+from symflops.evaluate.conditions import UnknownNameError, holds
 from symflops.evaluate.config import as_read, look_up
 from symflops.evaluate.sizes import default, sizes_of
 from symflops.evaluate.unread import census_of, unread
@@ -11,14 +12,17 @@ from symflops.support.errors import cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from symflops.evaluate.stored import Stored
 
 
-PROVEN, MEASURED, AS_SPECIFIED = "proven here", "measured", "as specified"
+FOR_ALL, PROVEN, MEASURED, AS_SPECIFIED = "proven for all sizes", "proven here", "measured", "as specified"
 """The grades of evidence, strongest first."""
+
+TRACED = ("full", "forward")
+"""The regimes whose formulas an identity proves."""
 
 LIBRARIES = ("transformers.", "diffusers.", "torch.")
 LONGEST_KEY = 60
@@ -56,7 +60,59 @@ def evidence(model: Any) -> dict[str, Any]:
         "records": model.measured.get("records", {}).get(kind, 0),
     }
     grade, why = graded(model, told)
+    left = None if grade == AS_SPECIFIED else domain_left(model, str(kind))
+    if left is not None:
+        grade, why = FOR_ALL, "; ".join(filter(None, [f"where {', '.join(left)}" if left else "", unseen(model)]))
     return {"grade": grade, **told, "why": why or unseen(model), "exception": model.exception or None}
+
+
+def domain_left(model: Any, kind: str) -> list[str] | None:
+    """Conditions on lengths under which the formulas of an estimate were proven for all sizes; None if they were not.
+
+    They were if its class has an identity (:mod:`symflops.library.records.identities`) whose conditions on sizes hold for the
+    config, and which has the same values of all other sizes.
+    """
+    for one in model.measured.get("identities", ()) if model.regime in TRACED else ():
+        if class_name(one["reference"]) == kind and all(
+            same(model.sizes.get(letter), value) for letter, value in one["held"].items()
+        ):
+            left = undecided(one["where"], model)
+            if left is not None:
+                return left
+    return None
+
+
+def same(mine: Any, held: Any) -> bool:
+    """Whether a size has a held value; of a list, whether all items do that are not None, and there are as many."""
+    if isinstance(held, list) and isinstance(mine, (list, tuple)):
+        return len(held) == len(mine) and all(other is None or same(one, other) for one, other in zip(mine, held, strict=True))
+    return type(mine) is type(held) and bool(mine == held)
+
+
+def undecided(where: Sequence[str], model: Any) -> list[str] | None:
+    """The conditions that read no size of the model but lengths; None if another one does not hold."""
+    letters = {key: row["letter"] for row in model.stored.document["fields"] for key in row["keys"]}
+    config = as_read(model.stored.document, model.config)
+
+    def value(name: str) -> Any:
+        if name in letters:
+            return model.sizes[letters[name]]
+        above, _, place = name.rpartition(".")
+        items = model.sizes[letters[above]] if above in letters else None
+        if isinstance(items, (list, tuple)) and place.isdecimal() and int(place) < len(items):
+            return items[int(place)]
+        return look_up(config, [name])
+
+    left = []
+    for condition in where:
+        try:
+            if not holds(condition, value):
+                return None
+        except UnknownNameError:
+            left.append(condition)
+        except ValueError:
+            return None
+    return left
 
 
 def graded(model: Any, told: Mapping[str, Any]) -> tuple[str, str]:

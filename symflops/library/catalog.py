@@ -103,17 +103,27 @@ class Catalog:
         Raises:
             SymflopsError: the file is damaged.
         """
-        path = os.path.join(self.folder, "specs", "published.json")
+        return self.records("published.json")
+
+    def records(self, name: str) -> dict[str, list[dict[str, Any]]]:
+        """Return spec -> its rows in a file of records beside the shipped specs; empty for a local catalog.
+
+        Raises:
+            SymflopsError: the file is damaged.
+        """
+        path = os.path.join(self.folder, "specs", name)
         try:
             found = _parsed(path, os.stat(path).st_mtime_ns)["specs"] if self.shipped else {}
         except FileNotFoundError:
             found = {}
         except (OSError, ValueError, RecursionError, LookupError, TypeError):
             raise SymflopsError(f"{path} is damaged: install symflops again") from None
-        return {name: models for name, models in found.items() if name in self.specs}
+        return {name: rows for name, rows in found.items() if name in self.specs}
 
     def measured(self, name: str) -> Mapping[str, Any]:
-        """Summary of a spec's records; see :func:`symflops.library.records.verified.catalogued`."""
+        """Summary of a spec's records and identities; see :func:`symflops.library.records.verified.catalogued`."""
+        if self.shipped and not self.changed(name):
+            return {**self.specs[name], "identities": self.records("identities.json").get(name, [])}
         if self.shipped or not os.path.isfile(self.file(name).root / "verified.json"):
             return self.specs[name]
         from symflops.library.records.verified import catalogued

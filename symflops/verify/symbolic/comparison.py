@@ -50,6 +50,9 @@ class Identity:
         numbers: Letters of the spec that are numbers in the trace, with the reason.
         failed: Why nothing was compared; else empty.
         points: Random sizes at which figures were compared in place of expressions; 0 if expressions were.
+        reference: The class.
+        held: Letter -> value of the sizes that are neither symbols nor without effect; of a list, None for each item that is.
+        lacking: Conditions of the class outside of which the spec answers.
     """
 
     case: str
@@ -59,6 +62,18 @@ class Identity:
     numbers: dict[str, str] = field(default_factory=dict)
     failed: str = ""
     points: int = 0
+    reference: str = ""
+    held: dict[str, Any] = field(default_factory=dict)
+    lacking: list[str] = field(default_factory=list)
+
+    @property
+    def where(self) -> list[str]:
+        """The conditions under which the difference is zero, in the names of fields and lengths."""
+        if self.traced is None:
+            return []
+        own = self.traced.fields
+        tied = [f"{name} == {text_of(one)}" for name, one in self.traced.equations.items() if own[name].kind == "derived"]
+        return list(dict.fromkeys([*map(text_of, self.traced.domain), *tied, *self.assumed]))
 
     @property
     def grade(self) -> str:
@@ -73,6 +88,7 @@ class Identity:
         """The comparison as JSON data; expressions are Python code."""
         return {
             "case": self.case,
+            "reference": self.reference,
             "grade": self.grade,
             "failed": self.failed,
             "domain": [text_of(one) for one in self.traced.domain] if self.traced else [],
@@ -81,6 +97,10 @@ class Identity:
             "numbers": self.numbers,
             "unproven": self.traced.unproven if self.traced else "",
             "gaps": {name: text_of(gap) for name, gap in self.gaps.items()},
+            "where": self.where,
+            "held": self.held,
+            "points": self.points,
+            "lacking": self.lacking,
         }
 
     def __str__(self) -> str:
@@ -128,6 +148,23 @@ class Comparison:
                 if key in traced.depths and isinstance(value, int):  # layers that the spec's structure writes out
                     self.depths[symbol(key)] = sympy.Integer(value)
                     found.assumed.append(f"{key} == {value}")
+
+    def held(self) -> dict[str, Any]:
+        """The sizes of the spec that are no symbols of the trace; of a list, None for each item that is one."""
+
+        def free(key: str) -> bool:
+            known = self.traced.fields.get(key)
+            return key in self.traced.depths or (known is not None and known.kind in ("symbolic", "unused", "derived"))
+
+        found: dict[str, Any] = {}
+        for one in self.program.fields:
+            value = self.sizes[one.letter]
+            if isinstance(value, (list, tuple)):
+                items = [None if any(free(f"{key}.{place}") for key in one.keys) else item for place, item in enumerate(value)]
+                found[one.letter] = items
+            elif not any(map(free, one.keys)):
+                found[one.letter] = value
+        return found
 
     def tie_lengths(self) -> None:
         """Map the letters of lengths, and ``b`` for the number of samples, to expressions, by the layouts of inputs.

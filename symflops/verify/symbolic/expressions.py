@@ -62,7 +62,7 @@ class _Printer(StrPrinter):  # type: ignore[misc]
         return f"({self.parenthesize(above, 50)} // {self.parenthesize(below, 60)})"
 
     def _print_Mod(self, found: Any) -> str:
-        return f"{self.parenthesize(found.args[0], 50)} % {self.parenthesize(found.args[1], 50, True)}"
+        return f"{self.parenthesize(found.args[0], 50)} % {self.parenthesize(found.args[1], 60)}"
 
     def _print_Relational(self, found: Any) -> str:
         return f"{self._print(found.lhs)} {found.rel_op} {self._print(found.rhs)}"

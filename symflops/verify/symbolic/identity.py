@@ -11,6 +11,8 @@ import sympy
 
 from symflops.api import Model
 from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.library.records.census import spec_digest
+from symflops.library.records.identities import ENTRY
 from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
 from symflops.verify.classes import class_of, complete
@@ -33,11 +35,13 @@ def identity_of(model: Model, case: LiveCase, seconds: float = SECONDS) -> Ident
     """
     found = Identity(case.label)
     try:
-        kind = class_of(reference_of(model, case), model.file.path.parent)
+        found.reference = reference_of(model, case)
+        kind = class_of(found.reference, model.file.path.parent)
         config, settings = complete(kind, case.config), Target(kind, case.config).settings({})
         for place in switches(settings):
             assign_given(config, place, False)
         comparison = comparison_of(found, model, kind, case, config, None, outputs_of(model), seconds)
+        found.held = comparison.held()
         try:
             comparison.run()
         except OpaqueError as error:
@@ -51,6 +55,14 @@ def identity_of(model: Model, case: LiveCase, seconds: float = SECONDS) -> Ident
     except SymflopsError as error:
         found.failed = str(error).splitlines()[0]
     return found
+
+
+def stored(model: Model, found: Identity) -> list[dict[str, Any]]:
+    """An identity as :mod:`symflops.library.records.identities` keeps it, in a list; empty if it is none."""
+    if found.grade != "identity":
+        return []
+    kept = {name: value for name, value in found.as_json().items() if name in ENTRY}
+    return [{**kept, "spec": spec_digest(model.spec)}]
 
 
 def comparison_of(
