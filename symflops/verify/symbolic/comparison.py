@@ -111,6 +111,7 @@ class Identity:
         lines += [f"  by comparison at {self.points} points of random sizes"] if self.points else []
         lines += [f"  {name} is a number: {why}" for name, why in self.numbers.items()]
         lines += [f"  {name}: the spec has {text_of(gap)} more" for name, gap in list(self.gaps.items())[:5]]
+        lines += [f"  the class needs {one}" for one in self.lacking]
         return "\n".join(lines if self.traced.proven else [*lines, f"  unproven: {self.traced.unproven}"])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -18,6 +18,7 @@ from symflops.verify.cases import LiveCase
 from symflops.verify.classes import class_of, complete
 from symflops.verify.live import outputs_of, reference_of
 from symflops.verify.symbolic.comparison import Comparison, Identity, OpaqueError
+from symflops.verify.symbolic.expressions import text_of
 from symflops.verify.symbolic.target import Target, assign_given, listed, place_of, switches
 from symflops.verify.symbolic.traced import FIGURES
 from symflops.verify.symbolic.tracing import SECONDS, trace
@@ -46,11 +47,14 @@ def identity_of(model: Model, case: LiveCase, seconds: float = SECONDS) -> Ident
             comparison.run()
         except OpaqueError as error:
             found.gaps["forward"], found.numbers["a formula"] = sympy.nan, str(error)
-        if (found.gaps or comparison.depths) and comparison.traced.proven:
+        if comparison.traced.proven:
             own = settings if isinstance(settings, dict) else {
                 name: value for name, value in vars(settings).items() if isinstance(value, (list, tuple))
             }  # fmt: skip
-            Sampled(model, comparison, {**listed(own), **config}).run()
+            sampled = Sampled(model, comparison, {**listed(own), **config})
+            if found.gaps or comparison.depths:
+                sampled.run()
+            found.lacking = list(sampled.lacking())
         found.gaps = {name: gap for name, gap in found.gaps.items() if gap is not sympy.nan}
     except SymflopsError as error:
         found.failed = str(error).splitlines()[0]
@@ -130,9 +134,26 @@ class Sampled:
             **dict.fromkeys(still, "the spec was compared with its traced value only"),
         }
 
+    def lacking(self) -> Iterator[str]:
+        """Yield each condition of the class outside of which the spec answers, with a point at which it does."""
+        for condition, point in zip(self.traced.domain, self.traced.outside, strict=False):
+            start = {name: one.value for name, one in self.traced.fields.items()}
+            if point and self.answer({**start, **point}) is not None:
+                names = sorted(one.name for one in condition.free_symbols)
+                yield f"{text_of(condition)}: answers " + ", ".join(f"{name}={point.get(name, start[name])}" for name in names)
+
     def compared(self, point: Mapping[str, int]) -> dict[str, int] | None:
         """What the spec has more at a point, by figure; None if it refuses the config or the lengths."""
         point = self.comparison.tie(point)
+        mine = self.answer(point)
+        chosen = {name: value for name, value in point.items() if self.traced.fields[name].kind in ("symbolic", "unused")}
+        real = None if mine is None else self.traced.at(chosen)
+        return real and {
+            name: value - real[name] for name, value in zip(FIGURES, mine or (), strict=True) if value != real[name]
+        }
+
+    def answer(self, point: Mapping[str, int]) -> tuple[int, int, int] | None:
+        """The figures of the spec at a point; None if it refuses the config or the lengths."""
         fields = {name: value for name, value in point.items() if name not in self.traced.lengths}
         changed = deepcopy(dict(self.config))
         for name, value in fields.items():
@@ -142,10 +163,7 @@ class Sampled:
                 self.model.program(["full"], ["torch"], changed), changed, regime="full", convention="torch"
             )
             moments = estimator.moments(**self.comparison.batch_at(point))
-            chosen = {name: value for name, value in point.items() if self.traced.fields[name].kind in ("symbolic", "unused")}
-            real = self.traced.at(chosen)
+            return estimator.parameters, estimator.forward(moments), estimator.backward(moments)
         except SymflopsError as error:
             self.refused = str(error).splitlines()[0]
             return None
-        mine = (estimator.parameters, estimator.forward(moments), estimator.backward(moments))
-        return {name: value - real[name] for name, value in zip(FIGURES, mine, strict=True) if value != real[name]}

@@ -43,6 +43,7 @@ class Proof:
         far: Points inside of the conditions of the trace, mostly of large sizes, at which nothing was run.
         symbolic: Whether the forms have symbols.
         beyond: For conditions of the domain, a point outside at which the class runs and costs something else.
+        outside: For each condition of the domain, a point outside at which the class fails or costs something else; else empty.
     """
 
     points: list[Mapping[str, int]] = field(default_factory=list)
@@ -53,6 +54,7 @@ class Proof:
     symbolic: bool = True
     far: Sequence[Mapping[str, int]] = field(default_factory=list)
     beyond: list[Mapping[str, int]] = field(default_factory=list)
+    outside: list[Mapping[str, int]] = field(default_factory=list)
 
     @property
     def exact(self) -> int:
@@ -229,7 +231,7 @@ class Prover(Points):
         inside = (self.row(judge, self.moved_point()) for _ in range(INSIDE))
         good = [row for row in inside if row is not None and all(row[first:])]  # the trace speaks for these points
         bad: list[list[bool]] = []
-        other: list[tuple[list[bool], dict[str, int]]] = []
+        outer: list[tuple[list[bool], dict[str, int], bool]] = []
         harmless = [0] * len(self.guards)
         domain: list[int] = []
         for turn in range(ROUNDS):
@@ -251,15 +253,19 @@ class Prover(Points):
                         harmless[place] += 1
                 else:
                     bad.append(row)
-                    other += [(row, point)] * (not outcome.startswith("fails"))
+                    outer.append((row, point, outcome.startswith("fails")))
                     settled = False
                     domain = cover(choices, good, bad) or domain
             settled &= not self.widened(judge, domain, good, bad, until)
             domain = cover(choices, good, bad)
             if settled or time.process_time() > until:
                 break
-        outside = (next((point for row, point in other if not row[place]), None) for place in domain)
-        proof.beyond = [point for point in outside if point is not None]
+        for place in domain:
+            alone = sorted(
+                (one for one in outer if not one[0][place]), key=lambda one: sum(not one[0][each] for each in domain)
+            )
+            proof.outside.append(alone[0][1] if alone else {})
+            proof.beyond += [point for _, point, fails in alone if not fails][:1]
         proof.domain = [(choices[place][0], self.line_of(choices[place], first, judge)) for place in domain]
 
     def crossings(self, harmless: Sequence[int]) -> Iterator[dict[str, int]]:

@@ -59,6 +59,7 @@ class Traced:
         unseen: Values of all fields and lengths at the unseen configs.
         far: Further values inside of the domain, mostly large ones, at which nothing was run.
         beyond: Points just outside of the domain at which the class runs, and costs something else.
+        outside: For the first conditions of the domain, a point outside at which the class fails or costs something else.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Traced:
     depths: Mapping[str, int] = field(default_factory=dict)
     far: tuple[Mapping[str, int], ...] = ()
     beyond: tuple[Mapping[str, int], ...] = ()
+    outside: tuple[Mapping[str, int], ...] = ()
 
     @property
     def proven(self) -> bool:
