@@ -50,6 +50,7 @@ WRITERS: Mapping[str, Callable[..., str]] = {
     "api": api.entry,
     "who-says-what": results.who_says_what,
     "closed-form": results.closed_form,
+    "identities": results.identities,
     "packing": results.packing,
     "shell": results.shell,
     "papers": papers.papers,

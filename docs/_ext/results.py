@@ -15,8 +15,10 @@ from operators import escaped
 
 from symflops.api import convention_of, load
 from symflops.cli.main import main
+from symflops.library.records.identities import all_comparisons, is_identity
 
 COLUMNS = "100"
+ROOT = Path(__file__).resolve().parents[2]
 EQUATION = re.compile(r"^\$\$\n(.*?)\n\$\$$", re.MULTILINE | re.DOTALL)
 
 
@@ -97,3 +99,12 @@ def packing() -> str:
     import runpy
 
     return str(runpy.run_path(str(Path(__file__).resolve().parents[2] / "benchmarks" / "packing.py"))["table"]())
+
+
+def identities() -> str:
+    """The comparisons of specs with their classes for all sizes: how many have each grade, and why the others are no identities."""
+    rows = [(name, one) for name, some in sorted(all_comparisons(ROOT / "specs").items()) for one in some]
+    proven = [f"`{name}`" for name, one in rows if is_identity(one)]
+    others = [f"| `{name}` | {one['grade']} | {escaped(one['why'][:160])} |" for name, one in rows if not is_identity(one)]
+    head = f"Identities, {len(proven)} of {len(rows)}: {', '.join(proven)}."
+    return "\n".join([head, "", "| Spec | Grade | Why |", "|:--|:--|:--|", *others])

@@ -55,12 +55,12 @@ class GraphBuilder:
         self.limits: list[Limit] = []
 
     def demand_count(self, count: Expr, guard: Truth, text: str) -> None:
-        """Demand that a repeat's count is not negative where ``guard`` holds.
+        """Demand that a number is not negative where ``guard`` holds; ``text`` is the error if it is.
 
-        A count that depends on a loop index or on an item of a list is not checked. ``text`` is the count as written.
+        A number that depends on a loop index or on an item of a list is not checked.
         """
         if not count.is_nonnegative and not (count.has(Reading) or any(is_index(one.name) for one in count.free_symbols)):
-            self.fits.setdefault(Excess(-count) * guard.expr, f"'repeat: {text}' is negative")
+            self.fits.setdefault(Excess(-count) * guard.expr, text)
 
     def demand(self, condition: Truth, text: str) -> None:
         """Demand that a condition on sizes holds; ``text`` is the error if it does not."""

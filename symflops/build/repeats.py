@@ -48,7 +48,7 @@ class Repeats:
             hint = "a repeat is of a whole number, a list or an axis; // rounds down"
             raise SpecError([Diagnostic("bad-repeat", message, span, hint)])
         if entry.count is not None:
-            self.services.graph.demand_count(count, frame.guard, entry.count.text)
+            self.services.graph.demand_count(count, frame.guard, f"'repeat: {entry.count.text}' is negative")
         go_back = self.services.checkpoint(frame)
         try:
             return Segments(self.services, self.place_entries, entry, frame, count, start).place()

@@ -6,7 +6,8 @@ hides are compared with the spec's (needs 'pip install symflops[verify]'). What 
 NAME.census.json: fields that are described, fields without effect, and guarded fields with the values that are known to be
 exact. Estimates refuse every other value.
 
-With --check nothing is built: a census is stale if the spec, the source of the class, or the version of its library changed.
+With --check nothing is built: a census is stale if the spec, the source of the class, or the version of its library changed,
+and so is a comparison for all sizes ('symflops verify --symbolic --save').
 With --compare the census is taken again and compared with the file, but for how many variations there were.
 
 With --lengths the class of each live case runs on the CPU at 0, 1, 2, odd lengths, and around every number of its config. Each
@@ -53,12 +54,14 @@ def check(files: list[Any]) -> int:
     """Print why censuses are stale; return the exit code, 1 if a census is stale."""
     from symflops.api import load
     from symflops.library.records.census import MISSING, stale
+    from symflops.library.records.identities import stale_comparisons
 
-    found = [reason for file in files for reason in stale(file, load(file).spec)]
+    pairs = [(file, load(file).spec) for file in files]
+    found = [reason for pair in pairs for reason in (*stale(*pair), *stale_comparisons(*pair))]
     for reason in found:
         print(reason)
     stale_ones = [reason for reason in found if not reason.endswith(MISSING)]
-    print(f"{len(files)} specs, {len(stale_ones)} reasons to take a census again", file=sys.stderr)
+    print(f"{len(files)} specs, {len(stale_ones)} reasons to take a census or a comparison again", file=sys.stderr)
     return 1 if stale_ones else 0
 
 

@@ -79,7 +79,7 @@ def symbolic(args: argparse.Namespace) -> int:
         if not args.json:
             print(found[-1], flush=True)
         if args.save:
-            save_identities(Path(args.save), {model.file.name: stored(model, found[-1])})
+            save_identities(Path(args.save), {model.file.name: [stored(model, found[-1])]})
     if args.json:
         print(json.dumps([one.as_json() for one in found], indent=1))
     counts = Counter(one.grade for one in found)

@@ -48,8 +48,23 @@ class KnownInexact:
 
 
 @dataclass(frozen=True, slots=True)
+class ProvenForms:
+    """A spec minus the closed forms that its class tells when it runs with symbols: zero, in total and module by module.
+
+    Attributes:
+        symbols: Fields of the config and lengths of the inputs that were symbols.
+        where: Conditions on them, in Python's syntax.
+        points: Random sizes at which figures were compared; 0 if expressions were subtracted.
+    """
+
+    symbols: tuple[str, ...]
+    where: tuple[str, ...]
+    points: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
-    """The measured records of one class.
+    """The measured records of one class, and what was proven of it for all sizes.
 
     Attributes:
         reference: The class.
@@ -57,6 +72,7 @@ class Verification:
         torch: The version of PyTorch.
         cases: The records whose figures all equal the derived ones.
         inexact: The other records, each with its known difference.
+        proven: What was proven for all sizes, by structure.
     """
 
     reference: str
@@ -64,3 +80,4 @@ class Verification:
     torch: str
     cases: tuple[VerifiedCase, ...]
     inexact: tuple[tuple[VerifiedCase, KnownInexact], ...] = ()
+    proven: tuple[ProvenForms, ...] = ()

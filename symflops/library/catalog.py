@@ -123,7 +123,8 @@ class Catalog:
     def measured(self, name: str) -> Mapping[str, Any]:
         """Summary of a spec's records and identities; see :func:`symflops.library.records.verified.catalogued`."""
         if self.shipped and not self.changed(name):
-            return {**self.specs[name], "identities": self.records("identities.json").get(name, [])}
+            found = self.records("identities.json").get(name, [])
+            return {**self.specs[name], "identities": [one for one in found if one["grade"] == "identity"]}
         if self.shipped or not os.path.isfile(self.file(name).root / "verified.json"):
             return self.specs[name]
         from symflops.library.records.verified import catalogued

@@ -33,7 +33,7 @@ from symflops.evaluate.units import AS_SOURCE, NAMES, TWICE_AS_HIGH
 from symflops.evaluate.worked_figures import Worked
 from symflops.formula.formula import Formula, Sum, Sym
 from symflops.ir.program import Program
-from symflops.ir.verification import KnownInexact, Verification, VerifiedCase
+from symflops.ir.verification import KnownInexact, ProvenForms, Verification, VerifiedCase
 from symflops.read.reproduced import reproduced_by
 
 CHANGES = (
@@ -174,6 +174,7 @@ def verification(page: Page) -> Section:
     blocks: list[Block] = []
     for item in page.verified:
         blocks += exact(item) if item.cases else ()
+        blocks += [for_all_sizes(item.reference, one) for one in item.proven]
         blocks += inexact(item) if item.inexact else ()
     if not page.verified:
         verify = ("; ", Code("symflops verify"), " compares the derivation with the real model.")
@@ -227,6 +228,17 @@ def exact(item: Verification) -> Iterator[Block]:
     alike = grouped((figures(case), case.name) for case in item.cases)
     rows = tuple((names(cases, ", "), *counts) for counts, cases in alike.items())
     yield Table(f"Measured cases of {item.reference}", (Column(("Case",), 38), *numbers(*PASSES)), rows)
+
+
+def for_all_sizes(reference: str, found: ProvenForms) -> Block:
+    """Build the paragraph on what was proven of a class for all sizes."""
+    names = series([(Code(name),) for name in found.symbols])
+    how = f"at {found.points} points of random sizes " if found.points else ""
+    where = (" where ", *series([(Code(one),) for one in found.where])) if found.where else ()
+    told = " tells when it runs with symbols as its sizes are those of the derivation, in total and module by module, "
+    return Paragraph(
+        ("For all sizes: the closed forms that ", Code(reference), told, how, *where, "; symbols are ", *names, ".")
+    )
 
 
 def figures(case: VerifiedCase) -> tuple[Words, ...]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from symflops.evaluate.classes import class_name
 from symflops.ir.verification import KnownInexact, Verification, VerifiedCase
+from symflops.library.records.identities import all_comparisons, is_identity, proven_forms
 from symflops.read.shapes import Shapes
 from symflops.read.spec_files import SpecFile, read_source, shipped
 from symflops.read.yaml_nodes import Node, Scalar, read_yaml
@@ -86,6 +87,7 @@ def verifications(file: SpecFile) -> tuple[Verification, ...]:
         SymflopsError: as :func:`all_verifications`.
     """
     models = {(model.reference, model.name): model for model in published(file)}
+    compared = all_comparisons(file.root).get(file.name, [])
 
     def recorded(reference: str, case: VerifiedCase) -> VerifiedCase:
         model = models.get((reference, case.name))
@@ -96,6 +98,7 @@ def verifications(file: SpecFile) -> tuple[Verification, ...]:
             found,
             cases=tuple(recorded(found.reference, case) for case in found.cases),
             inexact=tuple((recorded(found.reference, case), known) for case, known in found.inexact),
+            proven=tuple(proven_forms(one) for one in compared if one["reference"] == found.reference and is_identity(one)),
         )
         for found in all_verifications(file.root).get(file.name, ())
     )

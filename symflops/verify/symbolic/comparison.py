@@ -84,12 +84,21 @@ class Identity:
             return "differs"
         return "in part" if self.numbers or self.gaps or (self.traced and not self.traced.proven) else "identity"
 
+    @property
+    def why(self) -> str:
+        """Why it is no identity, in one line; empty if it is one."""
+        gaps = [f"{name} differs" for name in self.gaps]
+        numbers = [f"{name} is a number: {why}" for name, why in self.numbers.items()]
+        unproven = [self.traced.unproven] if self.traced and self.traced.unproven else []
+        return "; ".join([self.failed] if self.failed else [*unproven, *numbers, *gaps[:1]])
+
     def as_json(self) -> dict[str, Any]:
         """The comparison as JSON data; expressions are Python code."""
         return {
             "case": self.case,
             "reference": self.reference,
             "grade": self.grade,
+            "why": self.why,
             "failed": self.failed,
             "domain": [text_of(one) for one in self.traced.domain] if self.traced else [],
             "assumed": self.assumed,

@@ -61,12 +61,9 @@ def identity_of(model: Model, case: LiveCase, seconds: float = SECONDS) -> Ident
     return found
 
 
-def stored(model: Model, found: Identity) -> list[dict[str, Any]]:
-    """An identity as :mod:`symflops.library.records.identities` keeps it, in a list; empty if it is none."""
-    if found.grade != "identity":
-        return []
-    kept = {name: value for name, value in found.as_json().items() if name in ENTRY}
-    return [{**kept, "spec": spec_digest(model.spec)}]
+def stored(model: Model, found: Identity) -> dict[str, Any]:
+    """A comparison as :mod:`symflops.library.records.identities` keeps it."""
+    return {**{name: value for name, value in found.as_json().items() if name in ENTRY}, "spec": spec_digest(model.spec)}
 
 
 def comparison_of(
