@@ -37,7 +37,7 @@ configure = arguments_of(
     ),
     argument("--published", metavar="JSON", action="append", default=[], help="a config to prove the draft for, too"),
     argument("--output", "-o", metavar="PATH", help="write the spec there, and its census beside it: a file, or a folder"),
-    argument("--timeout", type=float, default=120.0, metavar="SECONDS", help="give up after this time, with what was found"),
+    argument("--timeout", type=float, default=120.0, metavar="SECONDS", help="give up after this much processor time"),
     argument("--device", choices=("meta", "cpu"), default="meta", help="cpu for a module that looks at values"),
     argument("--json", action="store_true", help="print the report, with the spec in it, as JSON"),
 )

@@ -40,7 +40,7 @@ def draft(
 
     Args:
         subject: The class, a config and arguments.
-        timeout: Time limit for each config, in seconds.
+        timeout: Limit for each config, in seconds of processor time.
         tell: Receives progress messages, one line each.
         published: The class with further configs and arguments, for which the draft must be exact.
         variants: Name of a variant -> the class with its config and arguments, for drafting in the same spec.
@@ -62,7 +62,7 @@ def draft(
     if document is not None:
         found.text, found.unsolved = document.text, [(one.place, one.values) for one in document.unsolved]
         keep(found)
-        prove(found, document, studies, published, started + timeout * len(studies), timeout)
+        prove(found, document, studies, published, processor + timeout * len(studies), timeout)
     found.decide += dict.fromkeys(one for study in studies for one in decisions(study, found))
     found.seconds = time.monotonic() - started
     found.processor = time.process_time() - processor

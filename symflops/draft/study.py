@@ -167,7 +167,7 @@ def study_config(
 
     Findings are added to ``found``, which is passed to ``keep`` after each stage.
     """
-    started = time.monotonic()
+    started = time.process_time()
 
     def show(text: str) -> None:
         tell(f"{name}: {text}" if name else text)
@@ -182,7 +182,7 @@ def study_config(
         found.given_up = "time was up while numbers were moved"
     found.moved[name] = labels_of(moves.variables), [slot.label for slot in moves.stuck]
     keep(found)
-    runner.deadline = max(runner.deadline, time.monotonic() + SAMPLING * timeout)
+    runner.deadline = max(runner.deadline, time.process_time() + SAMPLING * timeout)
     family = family_of(runner, moves, Random(0))
     if family.unfinished:
         found.given_up = "time was up while samples were drawn"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import threading
@@ -19,6 +20,9 @@ from symflops.support.errors import SymflopsError
 T = TypeVar("T")
 MEMORY = 4 << 30
 """Bytes of data that a process may allocate."""
+IDLE = 20
+"""Seconds on the clock for each second of processor time that a process may take, on a busy machine."""
+XCPU = getattr(signal, "SIGXCPU", 0)
 REPEATED = 1.0  # seconds between two alarms, in case a module catches the first one
 MOST_SECONDS = 180.0  # for one configuration
 M_MMAP_THRESHOLD = -3  # malloc.h of glibc
@@ -36,7 +40,7 @@ class TooLongError(BaseException):
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Context that raises :class:`TooLongError` after ``seconds``; no limit without a system timer."""
+    """Context that raises :class:`TooLongError` after ``seconds`` of processor time; no limit without a system timer."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -44,13 +48,13 @@ def within(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: Any) -> None:
         raise TooLongError
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01), REPEATED)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, max(seconds, 0.01), REPEATED)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def attempt(action: Callable[[], T], seconds: float | None = None) -> T | None:
@@ -76,7 +80,7 @@ def in_process(
 
     Args:
         function: Returns a value that can be pickled; with ``hear`` it takes a function that sends messages.
-        seconds: After this time the process is killed.
+        seconds: Processor time after which the process is killed; ``IDLE`` times as many seconds on the clock kill it, too.
         what: What the process does, for messages.
         memory: Bytes that the process may allocate.
         hear: Receives the messages (kind, value) that the function sends while it runs.
@@ -92,9 +96,10 @@ def in_process(
         child = os.fork()
     if child == 0:
         here.close()
-        _answer(function, there, memory, hear is not None)
+        _answer(function, there, memory, seconds, hear is not None)
     there.close()
-    until, ended, why = time.monotonic() + seconds, False, f"took more than {seconds:.0f} s"
+    long = f"took more than {seconds:.0f} s of processor time"
+    until, ended, why = time.monotonic() + IDLE * seconds, False, f"waited for more than {IDLE * seconds:.0f} s"
     try:
         while here.poll(max(0.0, until - time.monotonic())):
             kind, value = here.recv()
@@ -106,7 +111,8 @@ def in_process(
                 hear(kind, value)
     except EOFError:
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        ended, why = True, f"needs more than {memory >> 30} GB of memory, or crashed: it ended with code {code}"
+        crashed = f"needs more than {memory >> 30} GB of memory, or crashed: it ended with code {code}"
+        ended, why = True, long if -code == XCPU else crashed
     finally:
         here.close()
         with suppress(OSError):
@@ -116,13 +122,14 @@ def in_process(
     raise EndedError(f"{what} {why}")
 
 
-def _answer(function: Callable[..., Any], pipe: Any, memory: int, telling: bool) -> None:
+def _answer(function: Callable[..., Any], pipe: Any, memory: int, seconds: float, telling: bool) -> None:
     """Send the result of a function to ``pipe`` as ("done", result) or ("failed", error), and end the process."""
     code = 1
     try:
         os.setpgid(0, 0)
         os.dup2(2, 1)  # what module code prints goes to standard error
         limit_memory(memory)
+        limit_time(seconds)
         logging.getLogger("torch").setLevel(logging.CRITICAL)  # what a shape function refuses is no news here
         try:
             answer = ("done", function(lambda kind, value: pipe.send((kind, value))) if telling else function())
@@ -134,6 +141,16 @@ def _answer(function: Callable[..., Any], pipe: Any, memory: int, telling: bool)
         code = 0
     finally:
         os._exit(code)
+
+
+def limit_time(seconds: float) -> None:
+    """Limit the processor time of this process, if the system supports it."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        most = math.ceil(time.process_time() + seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (most if hard < 0 else min(most, hard), hard))
 
 
 def limit_memory(most: int) -> None:

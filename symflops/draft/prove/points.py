@@ -74,7 +74,7 @@ def within_time(
         with within(MOST_SECONDS):
             return prover.prove(label, subject, lengths, items, arguments)
     except TooLongError:
-        return Proof(label, 1, [f"no answer within {MOST_SECONDS:.0f} s"])
+        return Proof(label, 1, [f"no answer within {MOST_SECONDS:.0f} s of processor time"])
 
 
 def published_proof(prover: Prover, document: Document, study: Study, label: str, one: Subject) -> Proof:

@@ -287,7 +287,7 @@ def prove(
         document: The same spec as data.
         studies: The configs that it was drafted from.
         published: Further configs to prove it at.
-        until: When time is up, on the monotonic clock; each study has at least a share of ``timeout``.
+        until: When time is up, as processor time of the process; each study has at least a share of ``timeout``.
         timeout: Seconds per config.
     """
     try:
@@ -300,16 +300,14 @@ def prove(
     prover = Prover(model, found.text, 1)
     for study in studies:
         found.proofs.append(given_proof(prover, document, study))
-        study.runner.deadline = max(until, time.monotonic() + DRAWING * timeout)
+        study.runner.deadline = max(until, time.process_time() + DRAWING * timeout)
         found.proofs += drawn_proofs(prover, document, study)
         found.proofs += value_proofs(prover, document, study)
-    began = time.monotonic()
     for study in studies if all(proof.exact for proof in found.proofs) and not found.unsolved else ():
         study.runner.tell("tracing its class")
         found.forms.append(forms_of(prover, study, batch_of(document, study, {}), max(LEAST_SECONDS, TRACING * timeout)))
-    until += time.monotonic() - began  # a trace takes no time from the fields
     try:
-        judge(found, prover, document, studies, published, max(until, time.monotonic() + VARYING * timeout))
+        judge(found, prover, document, studies, published, max(until, time.process_time() + VARYING * timeout))
     except Exception as error:  # must not lose the draft
         found.reasons.append(f"its fields could not be judged: {type(error).__name__}: {error}"[:300])
 
@@ -319,7 +317,7 @@ def judge(
 ) -> None:
     """Change fields one by one, then prove the draft at published configs and at the class's defaults.
 
-    Adds the results to ``found``; ``until`` is when time is up, on the monotonic clock.
+    Adds the results to ``found``; ``until`` is when time is up, as processor time of the process.
     """
     surveys = surveyed(found, prover, document, studies, until)
     for survey, forms in zip(surveys, found.forms, strict=False):
@@ -347,9 +345,9 @@ def surveyed(found: Draft, prover: Prover, document: Document, studies: Sequence
 
     Adds the census and failed proofs to ``found``.
 
-    ``until`` is when time is up, on the monotonic clock.
+    ``until`` is when time is up, as processor time of the process.
     """
-    surveys = [FieldSurvey(prover, document, study, lambda: time.monotonic() > until) for study in studies]
+    surveys = [FieldSurvey(prover, document, study, lambda: time.process_time() > until) for study in studies]
     for survey in surveys:
         survey.run()
     found.fields = entry_of(surveys, prover.model.spec)

@@ -160,7 +160,7 @@ class Runner:
 
     Attributes:
         subject: The class, its config and its inputs.
-        deadline: When to stop, on the monotonic clock.
+        deadline: When to stop, as processor time of the process.
         tell: Receives progress messages.
         seconds: Least time limit of a run, in seconds.
         runs: The number of runs so far.
@@ -185,7 +185,7 @@ class Runner:
 
     def late(self) -> bool:
         """Whether the deadline has passed."""
-        return time.monotonic() > self.deadline
+        return time.process_time() > self.deadline
 
     def at(self, state: Mapping[Slot, int]) -> Subject:
         """Subject with the config and inputs as changed by ``state`` (slot -> value)."""
@@ -197,7 +197,7 @@ class Runner:
         if self.runs % RUNS_PER_COLLECTION == 0:
             gc.collect()
         subject = self.at(state)
-        started = time.monotonic()
+        started = time.process_time()
 
         def run() -> tuple[Tape, Mapping[str, Any]]:
             model, _, tape = taped(subject)
@@ -205,7 +205,7 @@ class Runner:
 
         found = attempt(run, max(self.seconds, SLOWER * self.longest))
         if found is not None:
-            self.longest = self.longest or time.monotonic() - started
+            self.longest = self.longest or time.process_time() - started
         return found
 
     def signature(self, state: State) -> Any:

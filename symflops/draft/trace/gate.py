@@ -62,7 +62,8 @@ def findings_of(subject: Subject) -> list[Finding]:
     except SymflopsError:
         raise
     except TooLongError as error:
-        raise SymflopsError(f"{subject.reference} does not run: no answer within {MOST_SECONDS:.0f} s") from error
+        late = f"no answer within {MOST_SECONDS:.0f} s of processor time"
+        raise SymflopsError(f"{subject.reference} does not run: {late}") from error
     except Exception as error:
         raise SymflopsError(f"{subject.reference} does not run: {type(error).__name__}: {error}") from error
     wrong = next((one for one in findings if not one.equal), None)

@@ -51,7 +51,12 @@ def identity_of(model: Model, case: LiveCase, seconds: float = SECONDS) -> Ident
             own = settings if isinstance(settings, dict) else {
                 name: value for name, value in vars(settings).items() if isinstance(value, (list, tuple))
             }  # fmt: skip
-            sampled = Sampled(model, comparison, {**listed(own), **config})
+            moved = {name.rpartition(".")[0] for name in comparison.traced.symbols()} | case.config.keys()
+            given = {
+                name: value for name, value in {**listed(own), **config}.items()
+                if name in moved or not isinstance(value, (list, tuple))  # the class derives the other lists
+            }  # fmt: skip
+            sampled = Sampled(model, comparison, given)
             if found.gaps or comparison.depths:
                 sampled.run()
             found.lacking = list(sampled.lacking())
@@ -154,7 +159,9 @@ class Sampled:
         fields = {name: value for name, value in point.items() if name not in self.traced.lengths}
         changed = deepcopy(dict(self.config))
         for name, value in fields.items():
-            assign_given(changed, place_of(name), value)
+            above, _, place = name.rpartition(".")
+            if not place.isdecimal() or above in changed:  # an item of a list that the class does not derive
+                assign_given(changed, place_of(name), value)
         try:
             estimator = InterpretedEstimator(
                 self.model.program(["full"], ["torch"], changed), changed, regime="full", convention="torch"
