@@ -49,10 +49,14 @@ def test_other_regimes_keep_their_grade():
 
 @pytest.mark.parametrize("name", sampled(sorted(KEPT), 8))
 def test_the_traced_case_itself_is_in_the_domain(name):
+    """With the flags of the trace, in which a cache is off."""
+    fields = {row["letter"]: row["keys"][0] for row in CATALOG.program(name)["fields"]}
     for one in filter(is_identity, KEPT[name]):
         (case,) = (case for case in cases_of(find_spec(name)) if case.label == one["case"])
-        model = lookup.interpreted(CATALOG, name, {"architectures": [one["reference"].rpartition(".")[2]], **case.config}, tell=lambda text: None)
-        assert domain_left(model, one["reference"].rpartition(".")[2]) is not None, one["where"]
+        kind = one["reference"].rpartition(".")[2]
+        flags = {fields[letter]: value for letter, value in one["held"].items() if isinstance(value, bool)}
+        model = lookup.interpreted(CATALOG, name, {"architectures": [kind], **flags, **case.config}, tell=lambda text: None)
+        assert domain_left(model, kind) is not None, one["where"]
 
 
 def test_a_spec_that_changed_has_no_identity(tmp_path):

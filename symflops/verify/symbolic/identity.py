@@ -126,8 +126,8 @@ class Sampled:
         still = sorted(
             name for name in self.traced.symbols() if all(point[name] == self.traced.fields[name].value for point in points)
         )
-        for name, number in () if gaps else self.comparison.depths.items():  # any number of layers was compared
-            self.found.assumed.remove(f"{name} == {number}")
+        written_out = {f"{name} == {number}" for name, number in self.comparison.depths.items() if not gaps}
+        self.found.assumed = [one for one in self.found.assumed if one not in written_out]  # any number of layers was compared
         if not gaps or any(gap is sympy.nan for gap in self.found.gaps.values()):  # an expression says more than a number
             self.found.gaps = gaps
         self.found.points = len(points)
