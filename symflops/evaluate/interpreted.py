@@ -167,9 +167,13 @@ class InterpretedEstimator:
     def moments(self, **batch: Any) -> Moments:
         """The moments of a batch: per stream a list or integer array with one entry per item."""
         try:
-            values, padded = self._batches.moments(batch)
+            return self.read(batch)
         except FormError as error:
             raise self._explained(error) from None
+
+    def read(self, batch: Mapping[str, Any]) -> Moments:
+        """As :meth:`moments`, whose errors show an example of a batch; these do not."""
+        values, padded = self._batches.moments(batch)
         return Moments(self._names, values, padded, self.whole, self.padded_sums)
 
     def _explained(self, error: FormError) -> BatchError:
