@@ -127,10 +127,9 @@ def test_a_batch_of_padding_alone_runs_on_its_padding() -> None:
 
 def test_where_no_example_fits_the_error_comes_without_one() -> None:
     """The lengths that the class takes are longer than any list may hold."""
-    for estimator in estimators({"places": 10**13}):
-        with pytest.raises((SymflopsError, ValueError), match="'audio' must be a list") as error:
-            estimator.moments(audio="x", target=[3])
-        assert "e.g." not in str(error.value)
+    with pytest.raises(SymflopsError, match="'audio' must be a list") as error:
+        estimators({"places": 10**13})[0].moments(audio="x", target=[3])
+    assert "e.g." not in str(error.value)
 
 
 def test_examples_and_typical_batches_fit() -> None:
