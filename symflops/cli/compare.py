@@ -20,6 +20,7 @@ from symflops.cli.terminal import (
     argument,
     arguments_of,
     columns,
+    heading_of,
     short,
     styled,
     width,
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plot:
         plot(args, batch, models, executed=True)
     found = {"schema": 1, "spec": full.name, "convention": args.convention, "batch": batch, "regimes": rows}
-    print(json.dumps(found, indent=1) if args.json else "\n".join(table(full.name, args.convention, rows)))
+    print(json.dumps(found, indent=1) if args.json else "\n".join(table(heading_of(args, full.name), args.convention, rows)))
     return 0
 
 
@@ -93,7 +94,7 @@ def conventions(args: argparse.Namespace, config: dict[str, Any], regime: str) -
     if args.plot:
         plot(args, batch, models, executed=False)
     if not args.json:
-        print("\n".join(convention_table(first.name, regime, rows)), flush=True)
+        print("\n".join(convention_table(heading_of(args, first.name), regime, rows)), flush=True)
     pairs = [] if args.table else differences(args.spec, config, batch, regime, names)
     if args.json:
         found = {"schema": 1, "spec": first.name, "regime": regime, "batch": batch, "conventions": rows}

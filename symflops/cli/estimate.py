@@ -74,26 +74,22 @@ def asked(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
 def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]:
     """Return the estimate of the model of a command line on ``batch``, as the JSON object to print."""
     from symflops.library import lookup
+    from symflops.library.names import Named
+    from symflops.library.naming import estimator_for
 
     if args.trace:
         return noted(traced(args, batch))
     config = lookup.read_config(args.config) if args.config else {}
-    if args.spec and args.spec.endswith((".yaml", ".yml")):
-        if args.prove:
-            raise SymflopsError("--prove is for the specs of a catalog: verify a file with 'symflops verify'")
-        return derived(args, config, batch)
-    if args.spec:
-        catalog, name = lookup.by_name(args.spec), args.spec
-    else:
-        catalog, name = lookup.by_config(config)
-
-    model = lookup.interpreted(catalog, name, config, args.regime, rules_of(args), tell, args.strict)
+    name = args.spec or lookup.by_config(config)[1]
+    if args.prove and lookup.is_file(name):
+        raise SymflopsError("--prove is for the specs of a catalog: verify a file with 'symflops verify'")
+    model = estimator_for(Named(name, config, asked=getattr(args, "asked", "")), args.regime, rules_of(args), tell, args.strict)
     if model.evidence["named_by"] == "model_type":
         tell(f"the config names no class: read as {model.evidence['class']}, as model type '{config['model_type']}' says")
     if args.prove:
         from symflops.training.introspect.proof import proof
 
-        tell(proof(catalog, name, config))
+        tell(proof(lookup.by_name(name), name, config))
         model.proven = True
     return noted(lookup.result(model, batch))
 
@@ -127,22 +123,10 @@ def rules_of(args: argparse.Namespace) -> Any:
     return args.convention if rules.unit != "flops" or rules.has_half_macs else rules.in_macs
 
 
-def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
-    """Derive the spec file of a command line; return the estimate on ``batch``, as :func:`estimated`."""
-    from symflops.api import load
-    from symflops.evaluate.unread import check_unread
-    from symflops.library.lookup import result
-
-    model = load(args.spec).estimator(config, args.regime, rules_of(args))
-    for line in check_unread(model.stored, config, args.strict):
-        tell(line)
-    return noted(result(model, batch))
-
-
 def table(found: dict[str, Any]) -> str:
     """Format an estimate as text: exact numbers with units, and rounded FLOPs."""
     unit = NAMES[found["unit"]]
-    spec = f"{found['spec']} ({found['variant']})" if found["variant"] else found["spec"]
+    spec = getattr(found, "asked", "") or (f"{found['spec']} ({found['variant']})" if found["variant"] else found["spec"])
     single = f", a multiply-add as {MULTIPLY_ADD[AS_SOURCE]}" if found["unit"] == AS_SOURCE else ""
     lines = [f"{spec}, regime {found['regime']}, convention {found['convention']}{single}"]
     for name in ("parameters", "active parameters", "trainable parameters"):

@@ -25,6 +25,7 @@ from symflops.cli.terminal import (
     SPEC_OR_CONFIG,
     argument,
     arguments_of,
+    heading_of,
     one_of,
     short,
     width,
@@ -85,7 +86,8 @@ def printed(found: dict[str, Any], args: argparse.Namespace) -> list[str]:
         lines.append(f"{TWICE_AS_HIGH}: MFU {2 * found['mfu']:.4f}")
     if "model" in found:
         model, amount = found["model"], short(int(found["flops"]))
-        lines.append(f"{model['spec']}, regime {model['regime']}, convention {model['convention']}: {amount}FLOPs a step")
+        rules = f"regime {model['regime']}, convention {model['convention']}"
+        lines.append(f"{heading_of(args, model['spec'])}, {rules}: {amount}FLOPs a step")
         if found["hfu"] > found["mfu"]:
             lines.append(f"HFU {found['hfu']:.4f}, recomputed work included")
     if found["mfu"] > 1:

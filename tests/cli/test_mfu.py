@@ -39,7 +39,7 @@ def test_a_given_figure_says_nothing_of_a_model(capsys):
 def test_people_read_which_device_was_meant(capsys):
     assert main(["mfu", "llama", "--batch", BATCH, "--seconds", "3", "--devices", "8", "--peak", "h100", "--regime", "checkpointed"]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("MFU 0.") and "llama, regime checkpointed" in out and "HFU 0." in out
+    assert out.startswith("MFU 0.") and "llama (class defaults), regime checkpointed" in out and "HFU 0." in out
     assert "'h100' is read as H100 SXM; there is also H100 PCIe" in " ".join(out.split()) and err == ""
 
 
