@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from symflops.cli.estimate import batch_of
+from symflops.cli.amounts import chosen_batch
 from symflops.cli.terminal import BATCH, CONVENTION, JSON, REGIME, SET, argument, arguments_of, of_batch, scaled
 from symflops.evaluate.units import unit_of
 from symflops.support.errors import SymflopsError
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     (first, name), (second, changed) = subject(args.first, args, ()), subject(args.second or args.first, args, args.set or ())
     if first.estimator.unit != second.estimator.unit:
         raise SymflopsError(f"convention '{args.convention}' counts the two in different units")
-    batch = batch_of(args.batch) if args.batch else first.batch()
+    batch = chosen_batch(args, first.estimator, quiet=True)
     found = Pair(first, second, batch).difference()
     answer(args, found, [first.program.name, second.program.name], [changed, name], batch, first.estimator)
     return 0
@@ -111,7 +111,7 @@ def subject(text: str, args: argparse.Namespace, changes: Sequence[str]) -> tupl
         made = Subject(found.spec, found.config or None, args.regime, args.convention)
         _ = made.estimator
     except SymflopsError as error:
-        raise SymflopsError(f"{text}: {error}" + ("" if os.path.exists(text) else "; give a config in its place")) from None
+        raise SymflopsError(f"{text}: {error}" + ("" if Path(text).exists() else "; give a config in its place")) from None
     return made, heading(text, changes)
 
 

@@ -13,6 +13,7 @@ from symflops.evaluate.stored import Stored
 from symflops.evaluate.unread import check_numbers, check_unread
 from symflops.library.catalog import PACKAGE, Catalog, UnknownModelError, by_name, catalogs
 from symflops.library.configs import config_of, read_config, spec_of
+from symflops.library.pipelines import notes
 from symflops.support.errors import SymflopsError, shown
 from symflops.support.reading import read_bytes, what_counts
 
@@ -206,7 +207,7 @@ def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> Estimate:
         "tokens": tokens,
         "flops_per_token": per_token(total, tokens),
         "moments": m.as_dict(),
-        "notes": model.notes(batch),
+        "notes": [*model.notes(batch), *notes(model, batch)],
         "evidence": model.evidence,
     })  # fmt: skip
     found.asked = model.asked
