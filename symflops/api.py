@@ -263,12 +263,11 @@ class Model:
 
     def estimator(
         self,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, Any],
         regime: AnyRegime = "full",
         convention: AnyConvention = "symflops",
     ) -> InterpretedEstimator:
         """Create the estimator: ``.parameters``, ``.moments(...)``, ``.forward(m)``, ``.backward(m)``."""
-        config = self.config if config is None else config
         found = self.derive(regime, convention, config).estimator(config)
         found.measured = catalogued(self.file)
         return found

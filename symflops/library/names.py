@@ -7,6 +7,7 @@ hyphens and underscores make no difference. A path that exists wins over a name.
 from __future__ import annotations
 
 import os
+import re
 
 from symflops.evaluate.classes import class_name
 from symflops.evaluate.config import as_json, put
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 IGNORED = dict.fromkeys(map(ord, "._- "))
+BETWEEN = re.compile(r"(?<=\d)[._ -]+(?=\d)")
 DEFAULTS = "class defaults"
 MOST, EXAMPLES = 5, 4
 """How many names an error suggests, and how many published models a note names."""
@@ -61,12 +63,12 @@ class Entry:
 
 
 def key(name: str) -> str:
-    """Reduce a name to lower case without dots, hyphens, underscores and spaces, for comparison.
+    """Reduce a name to lower case for comparison; dots, hyphens, underscores and spaces count only between two digits.
 
-    >>> key("Llama-3.1_8B")
-    'llama318b'
+    >>> key("Llama-3.1_8B"), key("opt-1.3b"), key("OPT 13B")
+    ('llama3/1/8b', 'opt1/3b', 'opt13b')
     """
-    return name.lower().translate(IGNORED)
+    return BETWEEN.sub("/", name.lower()).translate(IGNORED)
 
 
 def named(word: str, lenient: bool = False) -> Named:

@@ -199,7 +199,7 @@ def answered(model: InterpretedEstimator, batch: Mapping[str, Any]) -> Estimate:
 def load(spec: Any) -> Model:
     """Load a spec by its name or path, or by the name of a class, a variant or a published model that it describes.
 
-    The name of a published model also gives the config with which :meth:`symflops.Model.estimator` estimates by default.
+    The name of a published model also gives ``config``, for :meth:`symflops.Model.estimator`.
 
     Raises:
         SymflopsError: there is no such spec, or the file breaks the format of specs.
