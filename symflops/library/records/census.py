@@ -61,10 +61,15 @@ def _parsed(path: Path, text: str) -> Mapping[str, Any]:
     raise SymflopsError(f"{path} is damaged: run 'symflops census {path.name.partition('.')[0]}'")
 
 
-def spec_digest(spec: Spec) -> str:
-    """Digest of a spec, its blocks and its bases, ignoring prose, comments and conditions on lengths."""
+def spec_digest(spec: Spec, alone: bool = False) -> str:
+    """Digest of a spec, its blocks and its bases, ignoring prose, comments and conditions on lengths.
+
+    ``alone`` leaves blocks and bases out.
+    """
     lengths = {name.text for stream in spec.streams for part in stream.parts for name, _ in part.axes}
-    said = [_said(python_value(read_yaml(source), Reporter())) for source in _sorted(spec.sources)]
+    said = [
+        _said(python_value(read_yaml(source), Reporter())) for source in _sorted(spec.sources[:1] if alone else spec.sources)
+    ]
     for document in said:
         if isinstance(document, dict) and "requires" in document:
             conditions = document.pop("requires").items()

@@ -8,7 +8,7 @@
 - ``held``: letter of the spec -> value, of the sizes that were no symbols: the identity says nothing about others
 - ``where``: conditions on fields and lengths, in Python's syntax
 - ``points``: random sizes at which figures were compared in place of expressions; 0 if expressions were
-- ``spec``: digest of the spec that was compared
+- ``spec``: digest of the spec's own file, without its blocks, whose figures records and ``generated/`` hold
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def all_comparisons(root: Path) -> dict[str, list[dict[str, Any]]]:
 def identities(file: SpecFile, spec: Spec) -> list[dict[str, Any]]:
     """The identities of a spec that has not changed since they were found."""
     known = list(filter(is_identity, all_comparisons(file.root).get(file.name, [])))
-    now = spec_digest(spec) if known else ""
+    now = spec_digest(spec, alone=True) if known else ""
     return [one for one in known if one["spec"] == now]
 
 
@@ -61,7 +61,7 @@ def proven_forms(one: Mapping[str, Any]) -> ProvenForms:
 def stale_comparisons(file: SpecFile, spec: Spec) -> Iterator[str]:
     """Yield the reason why comparisons of a spec with the forms of its classes are outdated."""
     known = all_comparisons(file.root).get(file.name, [])
-    if known and any(one["spec"] != spec_digest(spec) for one in known):
+    if known and any(one["spec"] != spec_digest(spec, alone=True) for one in known):
         yield f"the spec of '{spec.name}' has changed since it was compared for all sizes ('symflops verify --symbolic')"
 
 

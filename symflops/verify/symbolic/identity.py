@@ -68,7 +68,10 @@ def identity_of(model: Model, case: LiveCase, seconds: float = SECONDS) -> Ident
 
 def stored(model: Model, found: Identity) -> dict[str, Any]:
     """A comparison as :mod:`symflops.library.records.identities` keeps it."""
-    return {**{name: value for name, value in found.as_json().items() if name in ENTRY}, "spec": spec_digest(model.spec)}
+    return {
+        **{name: value for name, value in found.as_json().items() if name in ENTRY},
+        "spec": spec_digest(model.spec, alone=True),
+    }
 
 
 def comparison_of(
