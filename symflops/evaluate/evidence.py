@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from symflops.evaluate.classes import class_name, named_classes
 from symflops.evaluate.conditions import UnknownNameError, holds
 from symflops.evaluate.config import as_read, look_up
@@ -86,6 +88,7 @@ def same(mine: Any, held: Any) -> bool:
     """Whether a size has a held value; of a list, whether all items do that are not None, and there are as many."""
     if isinstance(held, list) and isinstance(mine, (list, tuple)):
         return len(held) == len(mine) and all(other is None or same(one, other) for one, other in zip(mine, held, strict=True))
+    mine = str(mine) if isinstance(mine, Fraction) else mine
     return type(mine) is type(held) and bool(mine == held)
 
 

@@ -169,6 +169,7 @@ class Comparison:
         found: dict[str, Any] = {}
         for one in self.program.fields:
             value = self.sizes[one.letter]
+            value = str(value) if isinstance(value, Fraction) else value
             if isinstance(value, (list, tuple)):
                 items = [None if any(free(f"{key}.{place}") for key in one.keys) else item for place, item in enumerate(value)]
                 found[one.letter] = items
