@@ -25,8 +25,10 @@ from symflops.cli.terminal import (
     UNIT,
     argument,
     arguments_of,
+    line_width,
     scaled,
     tell,
+    wrapped,
 )
 from symflops.evaluate.evidence import grade_of
 from symflops.evaluate.units import AS_SOURCE, MULTIPLY_ADD, NAMES
@@ -183,6 +185,7 @@ def table(found: dict[str, Any]) -> str:
         each = found["flops_per_token"]
         lines.append(f"  {'tokens':<22} {found['tokens']:>26,}")
         lines.append(f"  {'per token':<22} {each:>26,} {unit:<6} {scaled(each)}{unit}")
-    lines.append("  moments                " + ", ".join(f"{name} = {value:,}" for name, value in found["moments"].items()))
+    moments = ", ".join(f"{name} = {value:,}" for name, value in found["moments"].items())
+    lines += wrapped(moments, line_width(), "  moments                ", " " * 25)
     lines.append(f"  grade                  {grade_of(found['evidence'])}")
     return "\n".join(lines)
