@@ -56,7 +56,7 @@ GROUPS = {
 """Commands by what they are for; within a group the ones that most people use come first."""
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 
-EXAMPLE = "symflops estimate llama3-8b --batch 8192"
+EXAMPLE = "symflops estimate llama-3.1-8b --batch 8192"
 
 
 def overview() -> str:
@@ -126,14 +126,14 @@ def _run(name: str, words: Sequence[str]) -> int:
 
     try:
         args = parser.parse_args(words)
-        if any(getattr(args, name, None) for name in ("spec", "specs", "lenient")):
+        if any(getattr(args, name, None) for name in ("spec", "specs", "config")):
             from symflops.library.naming import resolve
 
-            note = resolve(args)
-            if note:
-                tell(note)
+            args.note = resolve(args)
         code = int(module.run(args))
         sys.stdout.flush()
+        if getattr(args, "note", ""):
+            tell(args.note)
         return code
     except SymflopsError as error:
         say(str(error) if error.exit_code == 1 else f"symflops {name}: {error}")
