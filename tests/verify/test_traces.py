@@ -132,6 +132,13 @@ def test_kinds_of_layers_that_take_turns_grow_by_their_period():
         found.estimator({"layers": 5})
 
 
+def test_a_number_that_changes_values_alone_is_no_condition():
+    found = symflops.trace(modules.Scaled, inputs={"x": {"shape": [3, 8]}})
+    assert found.proven and equal(found.parameters, "width**2") and equal(found.forward, "10*b*width**2")
+    assert (found.fields["scale"].kind, found.fields["repeats"].kind) == ("unused", "specialised")
+    assert found.at({"scale": 77}) == found.numbers
+
+
 def test_the_first_layers_may_be_others():
     found = symflops.trace(modules.Late, inputs={"x": {"shape": [3, 20]}})
     assert found.proven and conditions(found) == {"layers >= 3"}

@@ -184,6 +184,19 @@ class Valued(nn.Module):
         return self.layer(x[: int(n.sum())])
 
 
+class Scaled(nn.Module):
+    """Has a number that changes values alone, and one that changes the work."""
+
+    def __init__(self, width: int = 8, scale: int = 12, repeats: int = 5) -> None:
+        super().__init__()
+        self.layer, self.scale, self.repeats = nn.Linear(width, width, bias=False), float(scale), float(repeats)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(round(self.repeats)):
+            x = self.layer(x)
+        return x * self.scale
+
+
 class Unruled(nn.Module):
     """A bilinear form, which PyTorch's counter does not count."""
 

@@ -16,22 +16,23 @@ adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d 
 assert_scalar assert_tensor_metadata avg_pool1d avg_pool2d avg_pool3d batch_norm_with_update bernoulli
 binary_cross_entropy bincount bucketize cat channel_shuffle clone col2im complex constant_pad_nd contiguous copy
 cudnn_batch_norm cummax cummin cumprod cumsum detach device diag_embed dropout efficientzerotensor embedding
-embedding_dense empty empty_like empty_strided equal eye fft_c2c fft_c2r fft_r2c fill flip full full_like
-fused_dropout fused_rms_norm gather glu grid_sampler_2d grid_sampler_3d histc huber_loss im2col index index_add
-index_copy index_fill index_put index_select is_same_size item kthvalue l1_loss lift_fresh linspace local_scalar_dense
-log_softmax logcumsumexp masked_fill masked_scatter masked_select max_pool2d_with_indices max_pool3d_with_indices
-median mode mse_loss multinomial native_batch_norm native_batch_norm_legit native_batch_norm_legit_no_training
-native_dropout native_group_norm native_layer_norm new_empty new_empty_strided new_full new_ones new_zeros nll_loss
-nll_loss2d nonzero normal one_hot ones ones_like pixel_shuffle pixel_unshuffle polar prelu_kernel
-prims_convert_element_type put rand rand_like randint randn randn_like randperm reflection_pad1d reflection_pad2d
-reflection_pad3d renorm repeat repeat_interleave replication_pad1d replication_pad2d replication_pad3d reshape_alias
-resize roll rot90 rrelu_with_noise safe_softmax scalar_tensor scatter scatter_add scatter_reduce searchsorted
-segment_reduce select select_scatter set slice slice_scatter smooth_l1_loss softmax sort split_with_sizes_copy stack
-sym_numel sym_size sym_stride take to_copy topk tril tril_indices triu triu_indices unfold uniform unique2
-unique_consecutive unique_dim unsafe_index unsafe_split unsafe_view upsample_bicubic2d upsample_bicubic2d_aa
-upsample_bilinear2d upsample_bilinear2d_aa upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
-upsample_nearest_exact1d upsample_nearest_exact2d upsample_trilinear3d value_selecting_reduction view_as_complex
-view_as_real weight_norm_differentiable weight_norm_interface where zeros zeros_like
+embedding_bag embedding_bag_dense embedding_bag_forward_only embedding_dense empty empty_like empty_strided equal eye
+fft_c2c fft_c2r fft_r2c fill flip full full_like fused_dropout fused_rms_norm gather glu grid_sampler_2d grid_sampler_3d
+histc huber_loss im2col index index_add index_copy index_fill index_put index_select is_same_size item kthvalue l1_loss
+lift_fresh linspace local_scalar_dense log_softmax logcumsumexp masked_fill masked_scatter masked_select
+max_pool2d_with_indices max_pool3d_with_indices median mode mse_loss multinomial native_batch_norm
+native_batch_norm_legit native_batch_norm_legit_no_training native_dropout native_group_norm native_layer_norm new_empty
+new_empty_strided new_full new_ones new_zeros nll_loss nll_loss2d nonzero normal one_hot ones ones_like pixel_shuffle
+pixel_unshuffle polar prelu_kernel prims_convert_element_type put rand rand_like randint randn randn_like randperm
+reflection_pad1d reflection_pad2d reflection_pad3d renorm repeat repeat_interleave replication_pad1d replication_pad2d
+replication_pad3d reshape_alias resize roll rot90 rrelu_with_noise safe_softmax scalar_tensor scatter scatter_add
+scatter_reduce searchsorted segment_reduce select select_scatter set slice slice_scatter smooth_l1_loss softmax sort
+split_with_sizes_copy squeeze stack sym_numel sym_size sym_stride take to_copy topk transpose tril tril_indices triu
+triu_indices unfold uniform unique2 unique_consecutive unique_dim unsafe_index unsafe_split unsafe_view unsqueeze
+upsample_bicubic2d upsample_bicubic2d_aa upsample_bilinear2d upsample_bilinear2d_aa upsample_linear1d upsample_nearest1d
+upsample_nearest2d upsample_nearest3d upsample_nearest_exact1d upsample_nearest_exact2d upsample_trilinear3d
+value_selecting_reduction view_as_complex view_as_real weight_norm_differentiable weight_norm_interface where zeros
+zeros_like
 """
 FREE = frozenset(WORDS.split())
 """Operators of PyTorch that move, compare, reduce, draw or work element by element: none of them is a contraction."""
@@ -58,6 +59,11 @@ class Counts:
     modules: dict[str, Any]
     missed: dict[str, int] = field(default_factory=dict)
     shapes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    @property
+    def figures(self) -> tuple[Any, ...]:
+        """Parameters, FLOPs of both passes, and those of each module."""
+        return self.parameters, self.forward, self.backward, self.modules
 
 
 def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] = (), outputs: Sequence[str] = ()) -> Counts:
