@@ -208,6 +208,21 @@ class Unruled(nn.Module):
         return self.form(x, x)
 
 
+class TwoTowers(nn.Module):
+    """Texts, and pictures if there are any; one of two weights of each layer is read."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.vision, self.text = nn.Sequential(nn.Linear(9, width), nn.Linear(width, width)), nn.MultiheadAttention(width, 2)
+        self.layers = nn.ModuleList(nn.ModuleDict({"used": nn.Linear(width, width), "other": nn.Linear(width, width)}) for _ in range(2))
+
+    def forward(self, x: Tensor, picture: Tensor | None = None) -> Tensor:
+        x = self.text(x, x, x)[0]
+        for layer in self.layers:
+            x = layer["used"](x)
+        return x if picture is None else x + self.vision(picture)
+
+
 class Einsum(nn.Module):
     def __init__(self, width: int = 8, rank: int = 3) -> None:
         super().__init__()

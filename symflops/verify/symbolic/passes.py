@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from symflops.training.introspect.tree import starred
 from symflops.verify.counting import counter, dispatching, plain_attention, summed_tensors, tensors_in
 from symflops.verify.tensors import needed
 
@@ -51,6 +52,7 @@ class Counts:
         modules: Forward FLOPs by module path; a module includes those inside it.
         missed: (operator, times) that have no rule and are not known to be free of counted work.
         shapes: Shape of the first output by module path.
+        idle: Outermost modules with parameters of which the forward pass reads none, such as a vision tower without pictures.
     """
 
     parameters: Any
@@ -59,6 +61,7 @@ class Counts:
     modules: dict[str, Any]
     missed: dict[str, int] = field(default_factory=dict)
     shapes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    idle: tuple[str, ...] = ()
 
     @property
     def figures(self) -> tuple[Any, ...]:
@@ -75,6 +78,7 @@ def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] 
     parameters = total(one.numel() for one in model.parameters())
     shapes: dict[str, tuple[Any, ...]] = {}
     missed: dict[str, int] = {}
+    read: set[int] = set()
     registry, asked = counting.flop_registry, torch.ops.aten._local_scalar_dense.default
 
     def free(operator: Any, name: str) -> bool:
@@ -87,6 +91,7 @@ def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] 
     def seen(operator: Any, args: Any, kwargs: Any) -> Any:
         if operator is asked and args[0].dtype is torch.bool and args[0].device.type == "meta":
             return True  # checks of values, such as whether a mask is full, usually hold
+        read.update(id(one) for one in tensors_in(args) if isinstance(one, torch.nn.Parameter))
         packet = operator._overloadpacket
         name = packet.__name__
         if packet not in registry and not free(operator, name):
@@ -102,7 +107,19 @@ def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] 
             if summed:
                 torch.autograd.backward([one.abs().sum() if one.is_complex() else one.sum() for one in summed])
     modules = {path: total(flops.values()) for path, flops in ahead.get_flop_counts().items()}
-    return Counts(parameters, modules.get("Global", 0), back.get_total_flops(), modules, missed, shapes)
+    return Counts(
+        parameters, modules.get("Global", 0), back.get_total_flops(), modules, missed, shapes, tuple(idle_modules(model, read))
+    )
+
+
+def idle_modules(model: Any, read: Collection[int]) -> Iterator[str]:
+    """Yield the paths, with ``*`` for indices, of the outermost modules of whose parameters none is among ``read`` ids."""
+    found: dict[str, None] = {}
+    for path, module in model.named_modules():
+        owned = [id(one) for one in module.parameters()]
+        if path and owned and read.isdisjoint(owned) and not any(path.startswith(f"{outer}.") for outer in found):
+            found[path] = None
+    yield from dict.fromkeys(map(starred, found))
 
 
 def total(values: Any) -> Any:

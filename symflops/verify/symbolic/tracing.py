@@ -141,5 +141,5 @@ def published(forms: Forms, proof: Proof) -> Traced:
         tuple(one for one, _ in conditions), tuple(line for _, line in conditions), fields,
         {name: int(getattr(counts, name)) for name in FIGURES}, counts.missed, proof.exact,
         proof.why_not, forms.shapes, example.fixed(), derived, tuple(proof.points), dict(forms.depths),
-        tuple(proof.far), tuple(proof.beyond),
+        tuple(proof.far), tuple(proof.beyond), counts.idle,
     )  # fmt: skip
