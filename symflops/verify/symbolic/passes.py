@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -112,7 +112,7 @@ def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] 
     )
 
 
-def idle_modules(model: Any, read: Collection[int]) -> Iterator[str]:
+def idle_modules(model: Any, read: set[int]) -> Iterator[str]:
     """Yield the paths, with ``*`` for indices, of the outermost modules of whose parameters none is among ``read`` ids."""
     found: dict[str, None] = {}
     for path, module in model.named_modules():
