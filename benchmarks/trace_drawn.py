@@ -3,11 +3,12 @@
     python benchmarks/trace_drawn.py --seed 1 [--count 100] [--out drawn.jsonl] [--only CLASS ...]
     python benchmarks/trace_drawn.py --out drawn.jsonl --summary
 
-The classes are those of transformers' auto mappings and the models of diffusers that no shipped spec names: of each 20 drawn,
-6 are causal language models, 9 others of transformers, and 5 of diffusers. A class that cannot be built with the defaults of
-its config is replaced by the next one. Each is traced in a process of its own, with a limit on CPU time and memory. A trace
-that says *proven* is compared once more with the real class, at configs that its own proof did not draw. With ``--out`` a run
-that was ended goes on where it was.
+The classes are those of transformers' auto mappings and the models of diffusers that no shipped spec names: of each four
+drawn, one is a causal language model, two are others of transformers, and one is of diffusers. A class that cannot be built
+with the defaults of its config is replaced by the next one. Each is traced in a process of its own, with a limit on CPU time
+and memory. A trace that says *proven* is compared once more with the real class, at configs that its own proof did not draw.
+The limit holds three times as long by the clock, so a busy machine needs a larger one. With ``--out`` a run that was ended
+goes on where it was.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from symflops.verify.symbolic.traced import FIGURES, Traced
 from symflops.verify.symbolic.tracer import Example
 from symflops.verify.symbolic.tracing import trace
 
-TURN = ("causal", "other", "diffusers", "other") * 5
+TURN = ("causal", "other", "diffusers", "other")
 MAPPING = re.compile(r"MODEL_.*MAPPING_NAMES$")
 CHECKS = 3
 """Further configs at which each proven form is compared."""
