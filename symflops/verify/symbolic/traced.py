@@ -60,6 +60,7 @@ class Traced:
         far: Further values inside of the domain, mostly large ones, at which nothing was run.
         beyond: Points just outside of the domain at which the class runs, and costs something else.
         outside: For the first conditions of the domain, a point outside at which the class fails or costs something else.
+        idle: Modules with parameters that the example does not use, such as a vision tower without pictures.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Traced:
     far: tuple[Mapping[str, int], ...] = ()
     beyond: tuple[Mapping[str, int], ...] = ()
     outside: tuple[Mapping[str, int], ...] = ()
+    idle: tuple[str, ...] = ()
 
     @property
     def proven(self) -> bool:
