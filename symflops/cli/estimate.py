@@ -101,25 +101,20 @@ def estimated(args: argparse.Namespace) -> dict[str, Any]:
 def model_and_batch(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     """Return (estimator, batch) of a command line, and print what is noticed about its config."""
     from symflops.library import lookup
+    from symflops.library.names import Named
+    from symflops.library.naming import estimator_for
 
     config = lookup.read_config(args.config) if args.config else {}
-    if args.spec and args.spec.endswith((".yaml", ".yml")):
-        if args.prove:
-            raise SymflopsError("--prove is for the specs of a catalog: verify a file with 'symflops verify'")
-        model = derived(args, config)
-        return model, chosen_batch(args, model)
-    if args.spec:
-        catalog, name = lookup.by_name(args.spec), args.spec
-    else:
-        catalog, name = lookup.by_config(config)
-
-    model = lookup.interpreted(catalog, name, config, args.regime, rules_of(args), tell, args.strict)
+    name = args.spec or lookup.by_config(config)[1]
+    if args.prove and lookup.is_file(name):
+        raise SymflopsError("--prove is for the specs of a catalog: verify a file with 'symflops verify'")
+    model = estimator_for(Named(name, config, asked=getattr(args, "asked", "")), args.regime, rules_of(args), tell, args.strict)
     if model.evidence["named_by"] == "model_type":
         tell(f"the config names no class: read as {model.evidence['class']}, as model type '{config['model_type']}' says")
     if args.prove:
         from symflops.training.introspect.proof import proof
 
-        tell(proof(catalog, name, config))
+        tell(proof(lookup.by_name(name), name, config))
         model.proven = True
     return model, chosen_batch(args, model)
 
@@ -155,21 +150,10 @@ def rules_of(args: argparse.Namespace) -> Any:
     return args.convention if rules.unit != "flops" or rules.has_half_macs else rules.in_macs
 
 
-def derived(args: argparse.Namespace, config: dict[str, Any]) -> Any:
-    """Derive the spec file of a command line; return its estimator."""
-    from symflops.api import load
-    from symflops.evaluate.unread import check_unread
-
-    model = load(args.spec).estimator(config, args.regime, rules_of(args))
-    for line in check_unread(model.stored, config, args.strict):
-        tell(line)
-    return model
-
-
 def table(found: dict[str, Any]) -> str:
     """Format an estimate as text: exact numbers with units, and rounded FLOPs."""
     unit = NAMES[found["unit"]]
-    spec = f"{found['spec']} ({found['variant']})" if found["variant"] else found["spec"]
+    spec = getattr(found, "asked", "") or (f"{found['spec']} ({found['variant']})" if found["variant"] else found["spec"])
     single = f", a multiply-add as {MULTIPLY_ADD[AS_SOURCE]}" if found["unit"] == AS_SOURCE else ""
     steps = f", {found['steps']:,} steps" if "steps" in found else ""
     lines = [f"{spec}, regime {found['regime']}{steps}, convention {found['convention']}{single}"]

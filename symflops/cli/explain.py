@@ -101,7 +101,9 @@ def selected_estimator(args: argparse.Namespace) -> tuple[Any, Any]:
         from symflops.evaluate.assumed import known_of
 
         known = known_of({}, config, "", args.numeric)
-    return lookup.interpreter(spec, config, args.regime, counted(args)), known
+    model = lookup.interpreter(spec, config, args.regime, counted(args))
+    model.asked = getattr(args, "asked", "")
+    return model, known
 
 
 def counted(args: argparse.Namespace) -> Any:
@@ -137,7 +139,7 @@ def lines(told: Explanation, args: argparse.Namespace) -> list[str]:
     hides = args.top is None and not args.all and any(not row["total"] for row in told.rows)
     note = [styled("--all shows the modules without work, too", "dim")] if hides else []
     evidence = [line for text in summary(found["evidence"]) for line in wrapped(text, most, "", "    ")]
-    title = [styled(line, "bold") for line in wrapped(told.title, most)]
+    title = [styled(line, "bold") for line in wrapped(told.heading, most)]
     modules = [*table(rows, most, unit, args.top is not None), *note]
     return [*title, *head, "", *modules, "", *roles(told, most), "", *evidence, "", *forms(told, most, unit)]
 

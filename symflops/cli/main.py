@@ -101,14 +101,14 @@ def _run(name: str, words: Sequence[str]) -> int:
 
     try:
         args = parser.parse_args(words)
-        if any(getattr(args, name, None) for name in ("spec", "specs", "lenient")):
+        if any(getattr(args, name, None) for name in ("spec", "specs", "config")):
             from symflops.library.naming import resolve
 
-            note = resolve(args)
-            if note:
-                tell(note)
+            args.note = resolve(args)
         code = int(module.run(args))
         sys.stdout.flush()
+        if getattr(args, "note", ""):
+            tell(args.note)
         return code
     except SymflopsError as error:
         say(str(error) if error.exit_code == 1 else f"symflops {name}: {error}")
