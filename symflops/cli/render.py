@@ -243,10 +243,12 @@ def failure(folder: Path, name: str, printed: str) -> str:
 
     ``printed`` is what the tools printed, for a failure without a log.
     """
+    from symflops.support.reading import read_bytes
+
     log = folder / f"{name}.log"
     if not log.is_file():
         log.write_text(printed, encoding="utf-8")
-    lines = log.read_text("utf-8", "replace").splitlines()
+    lines = read_bytes(log).decode("utf-8", "replace").splitlines()
     starts = (f"./{name}.tex:", "!", "Latexmk: Err")
     found = ((at, line) for at, line in enumerate(lines, 1) if line.startswith(starts))
     number, wrong = next(found, (len(lines), "no reason given"))
