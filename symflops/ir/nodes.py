@@ -168,6 +168,7 @@ class Operator:
         bare: Whether its weight belongs to a module that is not called, so that adapters do not apply to it.
         turns: Modules around it that are called again, each with a number that identifies the call.
         forces: The condition under which the class makes its results require a gradient.
+        enters: Whether its operands need a gradient that comes from outside of the model.
     """
 
     id: int
@@ -192,6 +193,7 @@ class Operator:
     bare: bool = False
     turns: tuple[tuple[Path, int], ...] = ()
     forces: Truth = NO
+    enters: bool = False
 
     @property
     def modules(self) -> tuple[Path, ...]:
