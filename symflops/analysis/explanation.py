@@ -5,6 +5,7 @@ All data comes from the program that the estimator interprets, so explaining imp
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 
 from symflops.emit.python.rows import RowPrinter
@@ -15,6 +16,8 @@ from symflops.ir.format import line_of
 from symflops.ir.index_sets import ONCE, PADDED, padded_name
 from symflops.library.lookup import result
 from symflops.library.naming import estimator_of
+from symflops.library.pipelines import lengths_of, rule_for
+from symflops.support.errors import SymflopsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +31,16 @@ PASSES = ("forward", "backward", "recomputed")
 
 
 def default_batch(model: InterpretedEstimator) -> dict[str, Any]:
-    """Return a batch of one item per stream, with typical lengths that the model accepts."""
+    """Return a batch of one item per stream, with typical lengths that the model accepts.
+
+    If a pipeline has a rule for the model, the lengths are those of its usual image or video.
+    """
+    rule = rule_for(model)
+    if rule:
+        with suppress(SymflopsError):
+            batch = {stream: [lengths] for stream, lengths in lengths_of(rule, {}).items()}
+            model.moments(**batch)
+            return batch
     streams = model.stored.streams
     lengths = typical_lengths(streams, rests_of(model.stored, model.sizes), model.taken)
     return as_batch(streams, lengths) | {stream.name: 1 for stream in streams if stream.counts}
@@ -68,6 +80,11 @@ class Explanation:
     def title(self) -> str:
         """The title of the spec."""
         return self._document["title"] or self.model.name
+
+    @property
+    def heading(self) -> str:
+        """The name by which the model was asked for, and the title of the spec."""
+        return f"{self.model.asked}: {self.title}" if self.model.asked else self.title
 
     @property
     def roles(self) -> list[dict[str, Any]]:
@@ -169,7 +186,7 @@ class Explanation:
             )
             for row in rows
         ]
-        caption = f"{self.title}; regime {found['regime']}, convention {found['convention']}, batch {self.batch}"
+        caption = f"{self.heading}; regime {found['regime']}, convention {found['convention']}, batch {self.batch}"
         return html_table(caption, ("module", "parameters", f"forward {unit}", f"backward {unit}", "share"), cells)
 
 
@@ -180,6 +197,7 @@ def explain(
     regime: str | None = None,
     convention: str | None = None,
     config: Any = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Explanation:
     """Break down the FLOPs of one training step by module.
 
@@ -190,8 +208,9 @@ def explain(
         regime: The regime, by name or file; by default ``full``, or that of the estimator.
         convention: The convention, by name or file; by default ``symflops``, or that of the estimator.
         config: The config, if ``model`` is a name.
+        settings: Other values for fields of the config, such as ``{"num_experts": 256}``; inner fields have dots.
 
     Raises:
         SymflopsError: as :func:`symflops.estimate`.
     """
-    return Explanation(estimator_of(model, config, regime, convention), batch)
+    return Explanation(estimator_of(model, config, regime, convention, settings), batch)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 
+from symflops.cli.amounts import chosen_batch
 from symflops.cli.terminal import (
     ASSUME,
     BATCH,
@@ -67,13 +68,12 @@ configure = arguments_of(
 def run(args: argparse.Namespace) -> int:
     """Print the tree of modules and the closed form of a model; return the exit code 0."""
     from symflops.analysis.explanation import Explanation
-    from symflops.cli.estimate import batch_of
 
     for name in ("depth", "top"):
         if getattr(args, name) is not None and getattr(args, name) < 0:
             raise SymflopsError(f"--{name} is {getattr(args, name)}, not a number from 0 on")
     model, known = selected_estimator(args)
-    told = Explanation(model, batch_of(args.batch) if args.batch else None, known)
+    told = Explanation(model, chosen_batch(args, model, quiet=True), known)
     if args.json:
         print(json.dumps(told.as_dict() if args.top is None else {**told.as_dict(), "modules": told.top(args.top)}))
     else:
@@ -101,7 +101,9 @@ def selected_estimator(args: argparse.Namespace) -> tuple[Any, Any]:
         from symflops.evaluate.assumed import known_of
 
         known = known_of({}, config, "", args.numeric)
-    return lookup.interpreter(spec, config, args.regime, counted(args)), known
+    model = lookup.interpreter(spec, config, args.regime, counted(args))
+    model.asked = getattr(args, "asked", "")
+    return model, known
 
 
 def counted(args: argparse.Namespace) -> Any:
@@ -137,7 +139,7 @@ def lines(told: Explanation, args: argparse.Namespace) -> list[str]:
     hides = args.top is None and not args.all and any(not row["total"] for row in told.rows)
     note = [styled("--all shows the modules without work, too", "dim")] if hides else []
     evidence = [line for text in summary(found["evidence"]) for line in wrapped(text, most, "", "    ")]
-    title = [styled(line, "bold") for line in wrapped(told.title, most)]
+    title = [styled(line, "bold") for line in wrapped(told.heading, most)]
     modules = [*table(rows, most, unit, args.top is not None), *note]
     return [*title, *head, "", *modules, "", *roles(told, most), "", *evidence, "", *forms(told, most, unit)]
 

@@ -15,6 +15,7 @@ COMMANDS = {
     "schema": "the JSON Schema of specs, for editors",
     "generate": "derive specs and write estimators and derivations",
     "estimate": "parameters and FLOPs of a model for a batch",
+    "lengths": "lengths of a batch from pixels, frames and tokens of the prompt",
     "explain": "where the FLOPs of a model go, module by module",
     "growth": "where attention overtakes, and what one more token or layer costs",
     "solve": "one size or length of a model at a budget of FLOPs",
@@ -100,14 +101,14 @@ def _run(name: str, words: Sequence[str]) -> int:
 
     try:
         args = parser.parse_args(words)
-        if any(getattr(args, name, None) for name in ("spec", "specs", "lenient")):
+        if any(getattr(args, name, None) for name in ("spec", "specs", "config")):
             from symflops.library.naming import resolve
 
-            note = resolve(args)
-            if note:
-                tell(note)
+            args.note = resolve(args)
         code = int(module.run(args))
         sys.stdout.flush()
+        if getattr(args, "note", ""):
+            tell(args.note)
         return code
     except SymflopsError as error:
         say(str(error) if error.exit_code == 1 else f"symflops {name}: {error}")

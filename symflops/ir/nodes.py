@@ -141,6 +141,23 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What an operator keeps for later calls of the model, per item: ``rows`` of ``width`` elements.
+
+    Attributes:
+        kind: ``keys and values``, ``latent``, ``convolution`` or ``state``.
+        stream: The stream of the tokens of one call that it is made of.
+        rows: Number of rows after the call.
+        width: Elements of a row.
+    """
+
+    kind: str
+    stream: Stream
+    rows: Expr
+    width: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Operator:
     """One step of the forward pass.
 
@@ -169,6 +186,7 @@ class Operator:
         turns: Modules around it that are called again, each with a number that identifies the call.
         forces: The condition under which the class makes its results require a gradient.
         enters: Whether its operands need a gradient that comes from outside of the model.
+        keeps: What it keeps for later calls.
     """
 
     id: int
@@ -194,6 +212,7 @@ class Operator:
     turns: tuple[tuple[Path, int], ...] = ()
     forces: Truth = NO
     enters: bool = False
+    keeps: tuple[Kept, ...] = ()
 
     @property
     def modules(self) -> tuple[Path, ...]:
