@@ -35,7 +35,7 @@ from symflops.training.meter.arguments import (
 )
 from symflops.training.meter.batches import streams_of
 from symflops.training.meter.calls import DECODE, Call, More, State
-from symflops.training.meter.entries import Entry
+from symflops.training.meter.sums import Entry
 from symflops.training.meter.observe import Observer
 from symflops.training.meter.parts import Part
 from symflops.training.meter.phases import Phase
