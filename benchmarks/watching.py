@@ -2,8 +2,8 @@
 
     python benchmarks/watching.py [calls]
 
-A call is timed with and without hooks, in pairs; the median of the differences is what the hooks cost. The limits are those that
-a training loop does not notice: 30 us a call above ``meter.add(**streams_of(batch))``, and 0.5 us a module for the fingerprint.
+A call is timed with and without hooks, in pairs; the median of the differences is what the hooks cost. The limits are
+30 us a call above ``meter.add(**streams_of(batch))``, and 0.5 us a module for the fingerprint.
 """
 
 from __future__ import annotations

@@ -35,11 +35,11 @@ from symflops.training.meter.arguments import (
 )
 from symflops.training.meter.batches import streams_of
 from symflops.training.meter.calls import DECODE, Call, More, State
-from symflops.training.meter.sums import Entry
 from symflops.training.meter.observe import Observer
 from symflops.training.meter.parts import Part
 from symflops.training.meter.phases import Phase
 from symflops.training.meter.proofs import Proofs, head_of
+from symflops.training.meter.sums import Entry
 from symflops.training.meter.witness import Hooks
 
 COMPILED = "_orig_mod"
