@@ -186,8 +186,7 @@ class Watched(Hooks):
 
     def _leave(self, child: Any, _: Any, output: Any) -> None:
         """End a call of a part of the model by itself; a hook of the part."""
-        part = self.part
-        if part is None or id(child) not in self.owned or child is not self.root._modules.get(part.name):
+        if id(child) not in self.owned or (part := self.part) is None or child is not self.root._modules.get(part.name):
             return
         self.depth = 0
         self.watch.proofs.left()
