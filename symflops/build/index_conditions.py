@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
@@ -158,12 +159,17 @@ class Decider:
     def _divided(self, truth: Truth) -> Truth:
         """Resolve conditions that divide the segment into classes, by their truth in the current class.
 
-        A condition and its complement share one decision. Factors of all terms of ``truth`` that do not depend on the index
-        are not part of the condition.
+        A condition and its complement share one decision. What does not depend on the index is not part of the condition if
+        ``truth`` is ``rest + condition * times``, where ``rest`` and ``times`` do not depend on it.
         """
         selecting = {atom for product in truth.terms for atom in product if self.index in atom.free_symbols}
         if not selecting:
             return truth
+        mixed = any(not (atoms <= selecting) and atoms & selecting for atoms in truth.terms)
+        if mixed and (parts := factored(truth, selecting)) is not None:
+            rest, condition, times = parts
+            held = self._divided(condition)
+            return rest.plus(times) if held is YES else rest
         if frozenset() in truth.terms:
             return ~self._divided(~truth)
         shared = frozenset.intersection(*truth.terms) - selecting
@@ -226,6 +232,27 @@ class Decider:
             if not passed and (point - known).is_nonnegative:
                 return False
         return Cut(self.index, point)
+
+
+def factored(truth: Truth, selecting: Collection[Expr]) -> tuple[Truth, Truth, Truth] | None:
+    """Return (rest, condition, times) with ``truth == rest + condition * times``; None if there are none.
+
+    ``condition`` has brackets in ``selecting`` alone, ``rest`` and ``times`` have no such brackets.
+    """
+    groups: dict[frozenset[Expr], dict[frozenset[Expr], int]] = defaultdict(dict)
+    for atoms, factor in truth.terms.items():
+        groups[atoms.intersection(selecting)][atoms.difference(selecting)] = factor
+    rest = Truth(groups.pop(frozenset(), {}))
+    times = min(groups.values(), key=lambda terms: max(map(abs, terms.values())))
+    some, factor = next(iter(times.items()))
+    scales = {atoms: terms.get(some, 0) // factor for atoms, terms in groups.items()}
+    if any({one: scales[atoms] * value for one, value in times.items()} != terms for atoms, terms in groups.items()):
+        return None
+    for sign in (1, -1):
+        condition = NO.plus(Truth(scales), sign)
+        if (condition & ~condition) == NO:
+            return rest, condition, NO.plus(Truth(times), sign)
+    return None
 
 
 def _decided(decision: Decision) -> bool:
