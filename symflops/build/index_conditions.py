@@ -159,21 +159,21 @@ class Decider:
     def _divided(self, truth: Truth) -> Truth:
         """Resolve conditions that divide the segment into classes, by their truth in the current class.
 
-        A condition and its complement share one decision. What does not depend on the index is not part of the condition if
-        ``truth`` is ``rest + condition * times``, where ``rest`` and ``times`` do not depend on it.
+        A condition and its complement share one decision. Factors of ``truth`` that do not depend on the index are not part of
+        the condition.
         """
         selecting = {atom for product in truth.terms for atom in product if self.index in atom.free_symbols}
         if not selecting:
             return truth
-        mixed = any(not (atoms <= selecting) and atoms & selecting for atoms in truth.terms)
-        if mixed and (parts := factored(truth, selecting)) is not None:
-            rest, condition, times = parts
-            held = self._divided(condition)
-            return rest.plus(times) if held is YES else rest
         if frozenset() in truth.terms:
             return ~self._divided(~truth)
         shared = frozenset.intersection(*truth.terms) - selecting
-        condition = self._canonical(Truth({product - shared: factor for product, factor in truth.terms.items()}))
+        condition = Truth({product - shared: factor for product, factor in truth.terms.items()})
+        mixed = any(not product <= selecting and product & selecting for product in condition.terms)
+        if mixed and (parts := factored(condition, selecting)) is not None:
+            condition, times = parts
+            return times & all_of(map(Truth.of, shared)) if self._divided(condition) is YES else NO
+        condition = self._canonical(condition)
         if condition in self.selected:
             return all_of(map(Truth.of, shared)) if self.selected[condition] else NO
         one = {atom: self._canonical(Truth.of(atom)) for atom in selecting}
@@ -234,15 +234,14 @@ class Decider:
         return Cut(self.index, point)
 
 
-def factored(truth: Truth, selecting: Collection[Expr]) -> tuple[Truth, Truth, Truth] | None:
-    """Return (rest, condition, times) with ``truth == rest + condition * times``; None if there are none.
+def factored(truth: Truth, selecting: Collection[Expr]) -> tuple[Truth, Truth] | None:
+    """Return (condition, times) with ``truth == condition * times``; None if there are none.
 
-    ``condition`` has brackets in ``selecting`` alone, ``rest`` and ``times`` have no such brackets.
+    ``condition`` has brackets in ``selecting`` alone, ``times`` has no such brackets.
     """
     groups: dict[frozenset[Expr], dict[frozenset[Expr], int]] = defaultdict(dict)
     for atoms, factor in truth.terms.items():
         groups[atoms.intersection(selecting)][atoms.difference(selecting)] = factor
-    rest = Truth(groups.pop(frozenset(), {}))
     times = min(groups.values(), key=lambda terms: max(map(abs, terms.values())))
     some, factor = next(iter(times.items()))
     scales = {atoms: terms.get(some, 0) // factor for atoms, terms in groups.items()}
@@ -251,7 +250,7 @@ def factored(truth: Truth, selecting: Collection[Expr]) -> tuple[Truth, Truth, T
     for sign in (1, -1):
         condition = NO.plus(Truth(scales), sign)
         if (condition & ~condition) == NO:
-            return rest, condition, NO.plus(Truth(times), sign)
+            return condition, NO.plus(Truth(times), sign)
     return None
 
 
