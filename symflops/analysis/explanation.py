@@ -5,6 +5,7 @@ All data comes from the program that the estimator interprets, so explaining imp
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 
 from symflops.emit.python.rows import RowPrinter
@@ -15,6 +16,8 @@ from symflops.ir.format import line_of
 from symflops.ir.index_sets import ONCE, PADDED, padded_name
 from symflops.library.lookup import result
 from symflops.library.naming import estimator_of
+from symflops.library.pipelines import lengths_of, rule_for
+from symflops.support.errors import SymflopsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +31,16 @@ PASSES = ("forward", "backward", "recomputed")
 
 
 def default_batch(model: InterpretedEstimator) -> dict[str, Any]:
-    """Return a batch of one item per stream, with typical lengths that the model accepts."""
+    """Return a batch of one item per stream, with typical lengths that the model accepts.
+
+    If a pipeline has a rule for the model, the lengths are those of its usual image or video.
+    """
+    rule = rule_for(model)
+    if rule:
+        with suppress(SymflopsError):
+            batch = {stream: [lengths] for stream, lengths in lengths_of(rule, {}).items()}
+            model.moments(**batch)
+            return batch
     streams = model.stored.streams
     lengths = typical_lengths(streams, rests_of(model.stored, model.sizes), model.taken)
     return as_batch(streams, lengths) | {stream.name: 1 for stream in streams if stream.counts}

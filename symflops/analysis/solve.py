@@ -196,7 +196,10 @@ def bracket(at: Cost, first: int, step: int, most: int, budget: int, name: str) 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Cost of training on a number of tokens: whole steps, exact FLOPs, and hours of one device."""
+    """Cost of training on a number of tokens or samples: whole steps, exact FLOPs, and hours of one device.
+
+    ``tokens`` are those of all steps if the number is one of samples.
+    """
 
     tokens: int
     steps: int
@@ -206,19 +209,21 @@ class Budget:
     device_hours: float
 
 
-def budget(subject: Subject, tokens: int, batch: Batch, rate: float, mfu: float) -> Budget:
-    """Compute the cost of training on ``tokens`` in steps on ``batch``, at ``mfu`` times ``rate`` FLOP/s.
+def budget(subject: Subject, amount: int, batch: Batch, rate: float, mfu: float, samples: int = 0) -> Budget:
+    """Compute the cost of training in steps on ``batch``, at ``mfu`` times ``rate`` FLOP/s.
+
+    ``amount`` is the number of tokens of the training; or of its samples, if ``samples`` says how many a step has.
 
     Raises:
-        SymflopsError: the batch has no tokens, ``tokens`` or ``mfu`` is out of range, or the convention counts MACs.
+        SymflopsError: the batch has no tokens, ``amount`` or ``mfu`` is out of range, or the convention counts MACs.
     """
     if not 0 < mfu <= 1:
         raise SymflopsError(f"an MFU is a share of the peak, above 0 and at most 1, not {mfu:g}")
-    if not tokens:
-        raise SymflopsError("a training has at least one token")
+    if not amount:
+        raise SymflopsError("a training has at least one token or sample")
     model = subject.estimator
     each, cost = subject.tokens(model, batch), model.total(model.moments(**batch))
     if model.unit == "macs":
         raise SymflopsError(f"convention '{subject.convention}' counts MACs, and peak rates are in FLOP/s: take another one")
-    steps = -(-tokens // each)
-    return Budget(tokens, steps, steps * cost, cost, each, steps * cost / (rate * mfu) / HOUR)
+    steps = -(-amount // (samples or each))
+    return Budget(steps * each if samples else amount, steps, steps * cost, cost, each, steps * cost / (rate * mfu) / HOUR)

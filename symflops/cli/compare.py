@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 
+from symflops.cli.amounts import chosen_batch
 from symflops.cli.terminal import (
     BATCH,
     CONFIG,
@@ -20,6 +21,7 @@ from symflops.cli.terminal import (
     argument,
     arguments_of,
     columns,
+    of_batch,
     short,
     styled,
     width,
@@ -51,8 +53,6 @@ configure = arguments_of(
 def run(args: argparse.Namespace) -> int:
     """Estimate under each regime or convention and print the table; return the exit code 0."""
     from symflops.analysis.convention_comparison import USUAL, by_regime, regimes_in, under
-    from symflops.analysis.explanation import default_batch
-    from symflops.cli.estimate import batch_of
     from symflops.library.lookup import interpreter, read_config
 
     config = read_config(args.config) if args.config else {}
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     usual = tuple(names) == USUAL
     models = under(lambda name: interpreter(args.spec, config, name, args.convention), () if usual else names)
     full = models.get("full") or interpreter(args.spec, config, "full", args.convention)
-    batch = batch_of(args.batch) if args.batch else default_batch(full)
+    batch = chosen_batch(args, full, quiet=True)
     if len(models) < len(names):
         missing = [name for name in names if name not in models]
         print(f"left out: {', '.join(missing)}, which do{'es' if len(missing) == 1 else ''} not fit", file=sys.stderr)
@@ -72,15 +72,13 @@ def run(args: argparse.Namespace) -> int:
     if args.plot:
         plot(args, batch, models, executed=True)
     found = {"schema": 1, "spec": full.name, "convention": args.convention, "batch": batch, "regimes": rows}
-    print(json.dumps(found, indent=1) if args.json else "\n".join(table(full.name, args.convention, rows)))
+    print(json.dumps(found, indent=1) if args.json else "\n".join([*table(full.name, args.convention, rows), *defaulted(args, batch)]))
     return 0
 
 
 def conventions(args: argparse.Namespace, config: dict[str, Any], regime: str) -> int:
     """Print the figures under each convention, and why each pair differs; return the exit code 0."""
     from symflops.analysis.convention_comparison import by_convention
-    from symflops.analysis.explanation import default_batch
-    from symflops.cli.estimate import batch_of
     from symflops.library.lookup import interpreter
 
     names = list(dict.fromkeys(filter(None, (name.strip() for name in args.conventions.split(",")))))
@@ -88,12 +86,12 @@ def conventions(args: argparse.Namespace, config: dict[str, Any], regime: str) -
         raise SymflopsError("--conventions names no convention, e.g. symflops,megatron")
     models = {name: interpreter(args.spec, config, regime, name) for name in names}
     first = models[names[0]]
-    batch = batch_of(args.batch) if args.batch else default_batch(first)
+    batch = chosen_batch(args, first, quiet=True)
     rows = by_convention(models, batch)
     if args.plot:
         plot(args, batch, models, executed=False)
     if not args.json:
-        print("\n".join(convention_table(first.name, regime, rows)), flush=True)
+        print("\n".join([*convention_table(first.name, regime, rows), *defaulted(args, batch)]), flush=True)
     pairs = [] if args.table else differences(args.spec, config, batch, regime, names)
     if args.json:
         found = {"schema": 1, "spec": first.name, "regime": regime, "batch": batch, "conventions": rows}
@@ -102,6 +100,11 @@ def conventions(args: argparse.Namespace, config: dict[str, Any], regime: str) -
     elif pairs:
         print("\n".join(line for pair in pairs for line in causes(pair, models)))
     return 0
+
+
+def defaulted(args: argparse.Namespace, batch: dict[str, Any]) -> list[str]:
+    """Name the batch, if the command line gives none, as lines for the terminal."""
+    return [] if args.batch else wrapped(f"of a step on the {of_batch(batch)}", width())
 
 
 def differences(spec: str, config: dict[str, Any], batch: dict[str, Any], regime: str, names: list[str]) -> list[Any]:

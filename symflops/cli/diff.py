@@ -19,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from symflops.cli.estimate import batch_of
+from symflops.cli.amounts import chosen_batch
 from symflops.cli.terminal import BATCH, CONVENTION, JSON, REGIME, argument, arguments_of, of_batch, scaled
 from symflops.evaluate.units import unit_of
 from symflops.support.errors import SymflopsError
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     first, second = (subject(text, args) for text in (args.first, args.second))
     if first.estimator.unit != second.estimator.unit:
         raise SymflopsError(f"convention '{args.convention}' counts the two in different units")
-    batch = batch_of(args.batch) if args.batch else first.batch()
+    batch = chosen_batch(args, first.estimator, quiet=True)
     found = Pair(first, second, batch).difference()
     answer(args, found, [first.program.name, second.program.name], [args.second, args.first], batch, first.estimator)
     return 0

@@ -2,20 +2,35 @@
 
   symflops estimate llama --config config.json --batch '{"text": [4096, 1024]}'
   symflops estimate --config model_folder --batch @batch.json --json
+  symflops estimate llama3-8b --batch 8192*8
+  symflops estimate sdxl --height 1024 --width 1024 --steps 50 --guidance
   symflops estimate --config config.json --batch '{"text": [4096]}' --trace
 
-SPEC alone means the defaults of its class. A batch maps each stream to one entry per item.
+SPEC alone means the defaults of its class. A batch has one length per item: of one stream 8192*8 or 4096,1024, of several
+'latent=64x64*2; prompt=77*2', or a JSON object that maps each stream to its list.
 """
 
 from __future__ import annotations
 
 import json
 
-from symflops.cli.terminal import CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, UNIT, argument, arguments_of, scaled, tell
+from symflops.cli.amounts import batch_of, chosen_batch, whole
+from symflops.cli.terminal import (
+    BATCH,
+    CONFIG,
+    CONVENTION,
+    JSON,
+    REGIME,
+    SPEC_OR_CONFIG,
+    UNIT,
+    argument,
+    arguments_of,
+    scaled,
+    tell,
+)
 from symflops.evaluate.evidence import grade_of
 from symflops.evaluate.units import AS_SOURCE, MULTIPLY_ADD, NAMES
 from symflops.support.errors import SymflopsError
-from symflops.support.reading import parse_json, read_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +41,8 @@ if TYPE_CHECKING:
 configure = arguments_of(
     SPEC_OR_CONFIG,
     CONFIG,
-    argument("--batch", required=True, metavar="JSON|@FILE", help='e.g. \'{"latent": [4096], "prompt": [77]}\''),
+    BATCH,
+    argument("--steps", metavar="N", help="a generation: so many forward passes (with --guidance: of each sample twice)"),
     CONVENTION,
     REGIME,
     argument("--strict", action="store_true", help="refuse a config with keys that neither the spec nor the class knows"),
@@ -42,7 +58,9 @@ def run(args: argparse.Namespace) -> int:
     """Estimate the FLOPs of a batch and print the estimate; return the exit code 0."""
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
-    found = estimated(args, batch_of(args.batch))
+    found = estimated(args)
+    if args.steps:
+        found = generated(found, whole(args.steps, "--steps"))
     if args.unit == "macs" and found["unit"] != "macs":
         divisor, found["unit"] = 2 if found["unit"] == "flops" else 1, "macs"
         for key in ("forward", "backward", "recomputed", "total"):
@@ -54,34 +72,42 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def batch_of(text: str) -> dict[str, Any]:
-    """Parse a batch, given as JSON or as ``@`` and the path of a JSON file: streams mapped to lengths."""
-    batch = read_json(text[1:]) if text.startswith("@") else parse_json(text, "the batch")
-    if not isinstance(batch, dict):
-        raise SymflopsError('a batch maps streams to lists, e.g. {"text": [4096, 1024]}')
-    return batch
+def generated(found: dict[str, Any], steps: int) -> dict[str, Any]:
+    """Multiply the estimate of a forward pass (a JSON object) by the number of ``steps`` of a generation."""
+    from symflops.evaluate.moments import per_token
+
+    made = found | {key: steps * found[key] for key in ("forward", "backward", "recomputed", "total")} | {"steps": steps}
+    return made | {"flops_per_token": per_token(made["total"], made["tokens"])}
 
 
-def asked(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """Return (model, batch) of a command line; without ``--batch``, a typical batch."""
+def asked(args: argparse.Namespace, quiet: bool = False) -> tuple[Any, dict[str, Any]]:
+    """Return (model, batch) of a command line; without a batch a typical one, with a message unless ``quiet``."""
     from symflops.analysis.subject import Subject
     from symflops.library.lookup import read_config
 
     subject = Subject(args.spec, read_config(args.config) if args.config else None, args.regime, args.convention)
-    return subject, batch_of(args.batch) if args.batch else subject.batch()
+    return subject, chosen_batch(args, subject.estimator, quiet)
 
 
-def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]:
-    """Return the estimate of the model of a command line on ``batch``, as the JSON object to print."""
+def estimated(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the estimate of the model and batch of a command line, as the JSON object to print."""
+    from symflops.library.lookup import result
+
+    if args.steps and args.regime == "full":
+        args.regime = "forward"
+    return noted(traced(args) if args.trace else result(*model_and_batch(args)))
+
+
+def model_and_batch(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+    """Return (estimator, batch) of a command line, and print what is noticed about its config."""
     from symflops.library import lookup
 
-    if args.trace:
-        return noted(traced(args, batch))
     config = lookup.read_config(args.config) if args.config else {}
     if args.spec and args.spec.endswith((".yaml", ".yml")):
         if args.prove:
             raise SymflopsError("--prove is for the specs of a catalog: verify a file with 'symflops verify'")
-        return derived(args, config, batch)
+        model = derived(args, config)
+        return model, chosen_batch(args, model)
     if args.spec:
         catalog, name = lookup.by_name(args.spec), args.spec
     else:
@@ -95,16 +121,18 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
 
         tell(proof(catalog, name, config))
         model.proven = True
-    return noted(lookup.result(model, batch))
+    return model, chosen_batch(args, model)
 
 
-def traced(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]:
-    """Trace the class of the config of a command line; return the estimate on ``batch``, as :func:`estimated`."""
+def traced(args: argparse.Namespace) -> dict[str, Any]:
+    """Trace the class of the config of a command line; return the estimate on its batch, as :func:`estimated`."""
     from symflops.training.introspect.traced import estimate
 
     if args.spec or args.prove or args.strict:
         raise SymflopsError("--trace is for a config alone: it goes without a SPEC, --prove and --strict")
-    return estimate(args.config, batch, args.regime, args.convention, args.trust)
+    if not args.batch:
+        raise SymflopsError("--trace needs a batch, e.g. --batch 4096*2")
+    return estimate(args.config, batch_of(args.batch), args.regime, args.convention, args.trust)
 
 
 def noted(found: dict[str, Any]) -> dict[str, Any]:
@@ -127,16 +155,15 @@ def rules_of(args: argparse.Namespace) -> Any:
     return args.convention if rules.unit != "flops" or rules.has_half_macs else rules.in_macs
 
 
-def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
-    """Derive the spec file of a command line; return the estimate on ``batch``, as :func:`estimated`."""
+def derived(args: argparse.Namespace, config: dict[str, Any]) -> Any:
+    """Derive the spec file of a command line; return its estimator."""
     from symflops.api import load
     from symflops.evaluate.unread import check_unread
-    from symflops.library.lookup import result
 
     model = load(args.spec).estimator(config, args.regime, rules_of(args))
     for line in check_unread(model.stored, config, args.strict):
         tell(line)
-    return noted(result(model, batch))
+    return model
 
 
 def table(found: dict[str, Any]) -> str:
@@ -144,7 +171,8 @@ def table(found: dict[str, Any]) -> str:
     unit = NAMES[found["unit"]]
     spec = f"{found['spec']} ({found['variant']})" if found["variant"] else found["spec"]
     single = f", a multiply-add as {MULTIPLY_ADD[AS_SOURCE]}" if found["unit"] == AS_SOURCE else ""
-    lines = [f"{spec}, regime {found['regime']}, convention {found['convention']}{single}"]
+    steps = f", {found['steps']:,} steps" if "steps" in found else ""
+    lines = [f"{spec}, regime {found['regime']}{steps}, convention {found['convention']}{single}"]
     for name in ("parameters", "active parameters", "trainable parameters"):
         key = {"active parameters": "parameters_active"}.get(name, name.replace(" ", "_"))
         if found[key] is not None:

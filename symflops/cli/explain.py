@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from math import prod
 
+from symflops.cli.amounts import chosen_batch
 from symflops.cli.terminal import (
     ASSUME,
     BATCH,
@@ -68,13 +69,12 @@ configure = arguments_of(
 def run(args: argparse.Namespace) -> int:
     """Print the tree of modules and the closed form of a model; return the exit code 0."""
     from symflops.analysis.explanation import Explanation
-    from symflops.cli.estimate import batch_of
 
     for name in ("depth", "top"):
         if getattr(args, name) is not None and getattr(args, name) < 0:
             raise SymflopsError(f"--{name} is {getattr(args, name)}, not a number from 0 on")
     model, known = selected_estimator(args)
-    told = Explanation(model, batch_of(args.batch) if args.batch else None, known)
+    told = Explanation(model, chosen_batch(args, model, quiet=True), known)
     if args.json:
         print(json.dumps(told.as_dict() if args.top is None else {**told.as_dict(), "modules": told.top(args.top)}))
     else:

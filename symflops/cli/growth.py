@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """Derive how the cost of a model grows with lengths and sizes, print it, and return exit code 0."""
     from symflops.analysis.growth import Growth
 
-    subject, batch = asked(args)
+    subject, batch = asked(args, quiet=True)
     growth = Growth(subject, batch)
     overtakings, tokens, sizes = list(growth.overtakings()), list(growth.tokens()), list(growth.sizes())
     grown, over = growth.over(args.over or "")

@@ -15,6 +15,7 @@ COMMANDS = {
     "schema": "the JSON Schema of specs, for editors",
     "generate": "derive specs and write estimators and derivations",
     "estimate": "parameters and FLOPs of a model for a batch",
+    "lengths": "lengths of a batch from pixels, frames and tokens of the prompt",
     "explain": "where the FLOPs of a model go, module by module",
     "growth": "where attention overtakes, and what one more token or layer costs",
     "solve": "one size or length of a model at a budget of FLOPs",

@@ -1,12 +1,14 @@
 """Model FLOPs utilisation: FLOPs / (seconds x devices x peak).
 
-  symflops mfu --config model_folder --batch '{"text": [4096, 4096]}' --seconds 12 --devices 64 --peak h100
+  symflops mfu llama3-8b --batch 8192 --tokens-per-second 8500 --peak h100
+  symflops mfu --config model_folder --batch 4096*128 --seconds 2.6 --devices 64 --peak h100
   symflops mfu --flops 1.62099e15 --seconds 10.64 --peak 354
   symflops mfu --kernel-details kernel_details.csv --seconds 10.64 --peak Ascend910B3
 
-The FLOPs of a step are derived from a model and the batch of all devices together, or given. --peak is TFLOP/s (or FLOP/s
-from a million on), or a device ('symflops device' lists them). --kernel-details is a profile of an Ascend device, of which the
-column aic_cube_fops is summed: what it executed, recomputed work included.
+The FLOPs of a step are derived from a model and a batch, or given. The batch and what is done in a second are those of all
+--devices together, or those of one device without --devices. --peak is TFLOP/s (or FLOP/s from a million on), or a device
+('symflops device' lists them). --kernel-details is a profile of an Ascend device, of which the column aic_cube_fops is
+summed: what it executed, recomputed work included.
 """
 
 from __future__ import annotations
@@ -47,7 +49,13 @@ configure = arguments_of(
         argument("--flops", type=float, metavar="F", help="FLOPs of the step, on all --devices together"),
         argument("--kernel-details", metavar="CSV", help="sum its column aic_cube_fops instead"),
     ),
-    argument("--seconds", type=float, required=True, metavar="S", help="wall time of the step"),
+    one_of(
+        argument("--seconds", type=float, metavar="S", help="wall time of the step"),
+        argument("--steps-per-second", metavar="N", help="or steps of this batch in a second"),
+        argument("--samples-per-second", metavar="N", help="or samples in a second"),
+        argument("--tokens-per-second", metavar="N", help="or tokens in a second, e.g. 90k"),
+        required=True,
+    ),
     argument("--peak", required=True, metavar="P", help="TFLOP/s or FLOP/s of one device, or its name"),
     argument("--dtype", default="bf16", metavar="T", help="where --peak is a name (default: bf16)"),
     argument("--devices", type=int, default=1, metavar="N", help="devices that the FLOPs ran on (default: 1)"),
@@ -61,26 +69,26 @@ def run(args: argparse.Namespace) -> int:
 
     from symflops.training.devices.names import rate_of
 
-    model, flops, executed = work_of(args)
-    rate, source = rate_of(args.peak, args.dtype)
-    for name, value in (("FLOPs are", flops), ("seconds are", args.seconds), ("devices are", args.devices)):
+    model, flops, executed, done = work_of(args)
+    rate, source, peak = rate_of(args.peak, args.dtype)
+    seconds = seconds_of(args, done)
+    for name, value in (("FLOPs are", flops), ("seconds are", seconds), ("devices are", args.devices)):
         if not math.isfinite(value) or value < 0 or (value == 0 and not name.startswith("FLOPs")):
             raise SymflopsError(f"the {name} {value:g}, not a positive number")
-    achieved = flops / args.seconds / args.devices
+    achieved = flops / seconds / args.devices
     if not math.isfinite(achieved):
-        raise SymflopsError(f"{flops:g} FLOPs in {args.seconds:g} s are more than a number can hold")
-    found = {"mfu": achieved / rate, "flops": flops, "seconds": args.seconds, "devices": args.devices}
+        raise SymflopsError(f"{flops:g} FLOPs in {seconds:g} s are more than a number can hold")
+    found = {"mfu": achieved / rate, "flops": flops, "seconds": seconds, "devices": args.devices}
     found |= {"achieved_tflops_per_device": achieved / 1e12, "peak_tflops": rate / 1e12, "peak_source": source}
     if model:
-        found |= {"hfu": executed / args.seconds / args.devices / rate, "model": model}
-    print(json.dumps(found) if args.json else "\n".join(printed(found, args)))
+        found |= {"hfu": executed / seconds / args.devices / rate, "model": model}
+    print(json.dumps(found) if args.json else "\n".join(printed(found, peak)))
     return 0
 
 
-def printed(found: dict[str, Any], args: argparse.Namespace) -> list[str]:
-    """Format the result as lines of text."""
-    rates = f"{found['achieved_tflops_per_device']:.2f} of {found['peak_tflops']:g} TFLOP/s a device ({found['peak_source']})"
-    lines = [f"MFU {found['mfu']:.4f}: {rates}"]
+def printed(found: dict[str, Any], peak: list[str]) -> list[str]:
+    """Format the result as lines of text; ``peak`` are those about the device."""
+    lines = [f"MFU {found['mfu']:.4f}: {found['achieved_tflops_per_device']:.2f} TFLOP/s a device", *peak]
     if found.get("model", {}).get("unit") == AS_SOURCE:
         lines.append(f"{TWICE_AS_HIGH}: MFU {2 * found['mfu']:.4f}")
     if "model" in found:
@@ -93,10 +101,27 @@ def printed(found: dict[str, Any], args: argparse.Namespace) -> list[str]:
     return [line for text in lines for line in wrapped(text, width(), "", "  ")]
 
 
-def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float]:
-    """Return (estimate, FLOPs of a step without recomputed work, FLOPs of a step with recomputed work).
+def seconds_of(args: argparse.Namespace, done: dict[str, int]) -> float:
+    """Return the seconds of a step, also from a rate; ``done`` says how many samples and tokens a step has.
 
-    The estimate is {} if the command line gives FLOPs in place of a model.
+    Raises:
+        SymflopsError: the step has none of what the rate counts.
+    """
+    from symflops.cli.amounts import rate
+
+    for name, count in {"steps": 1, **done}.items():
+        text = getattr(args, f"{name}_per_second")
+        if text is not None:
+            if not count:
+                raise SymflopsError(f"a step has no {name} to count: give --seconds or --steps-per-second")
+            return count / rate(text, f"--{name}-per-second")
+    return float(args.seconds)
+
+
+def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float, dict[str, int]]:
+    """Return (estimate, FLOPs of a step, FLOPs with recomputed work, samples and tokens of a step).
+
+    The estimate is {}, and samples and tokens are 0, if the command line gives FLOPs in place of a model.
 
     Raises:
         SymflopsError: both a model and FLOPs are given, or neither; or the estimate fails.
@@ -106,21 +131,23 @@ def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float]:
         raise SymflopsError("--flops and --kernel-details say the work already: leave out the model and --batch")
     if given:
         flops = float(summed(args.kernel_details)) if args.kernel_details else args.flops
-        return {}, flops, flops
+        return {}, flops, flops, {"samples": 0, "tokens": 0}
     if not (args.spec or args.config):
-        raise SymflopsError("say the work: a model (SPEC, or --config PATH) with --batch, --flops, or --kernel-details")
-    if not args.batch:
-        raise SymflopsError("a model needs the batch of the step, e.g. --batch '{\"text\": [4096, 4096]}'")
-    from symflops.cli.estimate import batch_of, estimated
+        raise SymflopsError("say the work: a model (SPEC, or --config PATH), --flops, or --kernel-details")
+    from symflops.cli.amounts import samples_in
+    from symflops.cli.estimate import model_and_batch, noted
+    from symflops.library.lookup import result
 
-    args.strict = args.prove = args.trace = False
+    args.strict = args.prove = False
     args.unit = "flops"
-    found = estimated(args, batch_of(args.batch))
+    estimator, batch = model_and_batch(args)
+    found = noted(result(estimator, batch))
+    done = {"samples": samples_in(batch) // (1 + args.guidance), "tokens": found["tokens"] or 0}
     scale = 2 if found["unit"] == "macs" else 1  # peak rates are in FLOPs
     model = {
         name: found[name] for name in ("spec", "variant", "regime", "convention", "parameters", "tokens", "evidence", "unit")
     }
-    return model, float(scale * found["total"]), float(scale * (found["total"] + found["recomputed"]))
+    return model, float(scale * found["total"]), float(scale * (found["total"] + found["recomputed"])), done
 
 
 def summed(path: str) -> Decimal:

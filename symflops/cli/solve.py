@@ -13,8 +13,9 @@ from __future__ import annotations
 import argparse
 import json
 
+from symflops.cli.amounts import whole
 from symflops.cli.estimate import asked
-from symflops.cli.terminal import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, whole
+from symflops.cli.terminal import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, of_batch
 from symflops.evaluate.units import NAMES
 from symflops.support.errors import SymflopsError
 
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     budget, tokens = whole(args.flops, "--flops"), whole(args.tokens, "--tokens")
     if args.name == "tokens" and tokens:
         raise SymflopsError("say either --for tokens or --tokens")
-    subject, batch = asked(args)
+    subject, batch = asked(args, quiet=True)
     found = solve(subject, args.name, budget, batch, tokens)
     if args.json:
         told = {"schema": 1, "spec": subject.program.name, "regime": args.regime, "convention": args.convention}
@@ -53,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
     more = ((f"at {found.following:,}", found.following_flops or 0),) if found.following is not None else ()
     for name, value in (*rows, *more):
         print(f"  {name:<26} {value:>34,} {unit}")
+    if not args.batch:
+        print(f"of a step on the {of_batch(batch)}")
     if found.step > 1 and args.name != "tokens":
         print(f"the model takes every {found.step}th value here")
     if not found.grows:

@@ -45,6 +45,11 @@ def arguments_of(*arguments: Argument) -> Callable[[argparse.ArgumentParser], No
     return configure
 
 
+def group(title: str, *arguments: Argument) -> Argument:
+    """Group arguments under a title of their own in the help."""
+    return lambda parser: arguments_of(*arguments)(parser.add_argument_group(title))
+
+
 SPEC = argument("spec", metavar="SPEC", help="name or path of a spec")
 SPEC_OR_CONFIG = arguments_of(
     argument("spec", nargs="?", metavar="SPEC", help="name or path of a spec; default: found from the config"),
@@ -55,7 +60,18 @@ CONFIG = argument("--config", metavar="PATH", help="config.json, model_index.jso
 STRUCTURE = argument("--config", metavar="PATH", help="a page for this config: its conditions are decided")
 ASSUME = argument("--assume", default="", metavar="N=V,..", help='sizes to put into formulas, e.g. "qk_norm=null, K=0"')
 NUMERIC = argument("--numeric", action="store_true", help="formulas with numbers: of --config, or of the defaults")
-BATCH = argument("--batch", metavar="JSON|@FILE", help="default: one item per stream, of typical lengths")
+BATCH = arguments_of(
+    argument("--batch", metavar="B", help="lengths: 8192, 8192*8, {text: [8192]}, @FILE; default: one typical item"),
+    group(
+        "images and videos, in place of lengths; --batch is then the number of samples",
+        argument("--height", metavar="PX", help="pixels, which the rule of the model's pipeline turns into lengths"),
+        argument("--width", metavar="PX", help="pixels"),
+        argument("--frames", metavar="N", help="frames of a video"),
+        argument("--prompt", metavar="N", help="tokens of the prompt, as the pipeline pads it"),
+        argument("--pipeline", metavar="NAME", help="a pipeline of PIPELINES.md, e.g. kontext (default: the usual one)"),
+        argument("--guidance", action="store_true", help="classifier-free guidance: each sample runs twice"),
+    ),
+)
 REGIME = argument("--regime", default="full", metavar="R", help="what trains (default: full)")
 CONVENTION = argument("--convention", default="symflops", metavar="C", help="what is counted (default: symflops)")
 UNIT = argument(
@@ -63,25 +79,6 @@ UNIT = argument(
 )
 OVER = argument("--over", metavar="STREAM", help="the stream whose items grow in the picture (default: the first)")
 JSON = argument("--json", action="store_true", help="print a JSON object")
-
-
-def whole(text: str, name: str) -> int:
-    """Parse a whole number such as ``1e21`` or ``2_000`` exactly.
-
-    Raises:
-        SymflopsError: the text is no whole number.
-    """
-    from decimal import Decimal, InvalidOperation
-
-    from symflops.support.errors import SymflopsError
-
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        raise SymflopsError(f"{name} takes a number, e.g. 1e21, not '{text[:MOST_DIGITS]}'") from None
-    if not value.is_finite() or value.adjusted() > MOST_DIGITS or value < 0 or value != value.to_integral_value():
-        raise SymflopsError(f"{name} is a whole number with at most {MOST_DIGITS} digits, not '{text[:MOST_DIGITS]}'")
-    return int(value)
 
 
 NARROWEST, LONGEST_BATCH = 40, 600

@@ -267,9 +267,11 @@ def _item(stream: StreamInfo | Stream, place: int, entry: Any, longest: int) -> 
     values = entry if isinstance(entry, (list, tuple)) else [entry]
     values = [value.item() if hasattr(value, "item") else value for value in values]
     if len(values) != len(axes) or not all(is_whole(value, longest) for value in values):
-        most = f" of at most {longest:,}" if any(isinstance(value, int) and value > longest for value in values) else ""
+        whole = [value for value in values if isinstance(value, int)]
+        bound = f"most {longest:,}" if max(whole, default=0) > longest else "least 0" if min(whole, default=0) < 0 else ""
+        limit = f" of at {bound}" if bound else ""
         raise FormError(
-            f"item {place} of '{stream.name}' must be {wanted(stream.variables)}{most}, not {entry!r:.80}{as_whole(entry)}"
+            f"item {place} of '{stream.name}' must be {wanted(stream.variables)}{limit}, not {entry!r:.80}{as_whole(entry)}"
         )
     return values
 

@@ -12,6 +12,7 @@ from symflops.evaluate.stored import Stored
 from symflops.evaluate.unread import check_numbers, check_unread
 from symflops.library.catalog import PACKAGE, Catalog, UnknownModelError, by_name, catalogs
 from symflops.library.configs import config_of, read_config, spec_of
+from symflops.library.pipelines import notes
 from symflops.support.errors import SymflopsError, shown
 from symflops.support.reading import read_bytes, what_counts
 
@@ -232,6 +233,6 @@ def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, A
         "tokens": tokens,
         "flops_per_token": per_token(total, tokens),
         "moments": m.as_dict(),
-        "notes": model.notes(batch),
+        "notes": [*model.notes(batch), *notes(model, batch)],
         "evidence": model.evidence,
     }

@@ -79,12 +79,12 @@ MOST_NOUNS = 3
 class Cause:
     """Why two conventions count some work differently.
 
-    ``after`` says how the second convention counts the work, ``before`` how the first one does, each empty if it leaves the
-    work out. ``role`` is the role to which the cause is limited, or empty.
+    ``after`` says how the second convention counts the work, ``before`` how the first one does, each None if it leaves the
+    work out, and empty if it counts the work unchanged. ``role`` is the role to which the cause is limited, or empty.
     """
 
-    after: str
-    before: str
+    after: str | None
+    before: str | None
     role: str = ""
 
     def words(self, changed: Mapping[Piece, Any], first: str, second: str) -> str:
@@ -95,9 +95,9 @@ class Cause:
         """
         roles = dict.fromkeys(role for _, role in sorted(changed, key=lambda piece: -abs(changed[piece])))
         what = noun(self.role) if self.role else listed([noun(role) for role in roles])
-        if not self.after:
+        if self.after is None:
             return f"{what}, which {second} leaves out"
-        if not self.before:
+        if self.before is None:
             return f"{' '.join((what, self.after)).rstrip()}, which {first} leaves out"
         return f"{what} {self.after}, not {self.before}"
 
@@ -151,10 +151,9 @@ class Causes:
             " and ".join(filter(None, (self.words(rule, convention, about) for rule in told)))
             for convention in (self.one, self.two)
         ]
-        before, after = (text or "as derived" if all(counted) else text for text in words)
         if all(counted):
-            return Cause(after, before, role)
-        return Cause(after if counted[1] else "", before if counted[0] else "", role or about.role)
+            return Cause(words[1] or "as derived", words[0] or "as derived", role)
+        return Cause(words[1] if counted[1] else None, words[0] if counted[0] else None, role or about.role)
 
     def words(self, rule: str, convention: Convention, about: WorkKind) -> str:
         """Describe in words how the rule named ``rule`` of a convention counts work of the kind ``about``."""

@@ -36,6 +36,27 @@ def test_a_given_figure_says_nothing_of_a_model(capsys):
     assert found["mfu"] == 0.5 and "model" not in found and "hfu" not in found
 
 
+@pytest.mark.parametrize(("words", "told"), [(("--seconds", "1", "--tokens-per-second", "9k"), "not allowed with"), ((), "one of the arguments --seconds")])
+def test_a_step_is_timed_in_one_way(words, told, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["mfu", "llama", "--peak", "1", *words])
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("option", "count"), [("steps", 1), ("samples", 2), ("tokens", 8192)])
+def test_a_rate_is_as_good_as_seconds(option, count, capsys):
+    words = ("llama", "--batch", "4096*2", "--devices", "8", "--peak", "989")
+    same = answer(capsys, *words, "--seconds", "0.5")
+    found = answer(capsys, *words, f"--{option}-per-second", str(2 * count))
+    assert found["seconds"] == 0.5 and found["mfu"] == same["mfu"]
+
+
+def test_a_rate_of_tokens_needs_no_batch(capsys):
+    assert main(["mfu", "llama", "--tokens-per-second", "9k", "--peak", "h100"]) == 0
+    out, err = capsys.readouterr()
+    assert 'the figures are of the batch {"text": [1024]}' in err and "peak 989.4 TFLOP/s, H100 SXM, bf16 dense" in out
+
+
 def test_people_read_which_device_was_meant(capsys):
     assert main(["mfu", "llama", "--batch", BATCH, "--seconds", "3", "--devices", "8", "--peak", "h100", "--regime", "checkpointed"]) == 0
     out, err = capsys.readouterr()
@@ -47,7 +68,8 @@ def test_people_read_which_device_was_meant(capsys):
     ("words", "told"),
     [
         (("--seconds", "1", "--peak", "1"), "say the work"),
-        (("llama", "--seconds", "1", "--peak", "1"), "needs the batch"),
+        (("llama", "--tokens-per-second", "0", "--peak", "1"), "--tokens-per-second is above 0"),
+        (("--flops", "1e15", "--tokens-per-second", "9k", "--peak", "1"), "a step has no tokens"),
         (("llama", "--batch", BATCH, "--flops", "1", "--seconds", "1", "--peak", "1"), "leave out the model"),
         (("--flops", "1", "--batch", BATCH, "--seconds", "1", "--peak", "1"), "leave out the model"),
         (("llama", "--batch", '{"txt": [1]}', "--seconds", "1", "--peak", "1"), "did you mean 'text'"),

@@ -45,6 +45,10 @@ def broken(before: Any, after: Any, path: str = "") -> Iterator[str]:
             else:
                 yield f"{path} > {key}: missing"
         yield from (f"{path} > {key}: new, and required" for key in after.keys() - before.keys() if demanding(after[key]))
+    elif path.endswith(" > required") and before is True and after is False:
+        pass  # what had to be given may be left out
+    elif path.endswith(" > excludes"):
+        yield from broken(before or [], after or [], f"{path} > choices")
     elif path.endswith(" > choices") and isinstance(before, list) and isinstance(after, list):
         yield from (f"{path}: {choice} is missing" for choice in before if choice not in after)
     elif path.startswith((" > names", " > mentioned")) and isinstance(before, list) and isinstance(after, list):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import fields
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from symflops.api import convention_of
 from symflops.cli.main import main
 from symflops.ir.convention import Convention
 from symflops.ir.regime import Regime
 from symflops.read.field_tables import CONVENTION, RULE
+from symflops.read.spec_files import pages
 from symflops.verify.differences import FIELDS, PAIRS as PAIRS_IN_WORDS, PLAIN, Comparison, Difference
 from tests.sampling import NIGHTLY, sampled
 from tests.shipped import load
@@ -110,6 +113,29 @@ def check_steps(found: Difference) -> None:
         assert not rest or not what.endswith(rest), step.words
         assert "not at all" not in step.words
     assert not any(one.flops == -two.flops and one.terms == two.terms for one, two in combinations(steps, 2)), sentences
+
+
+LEFT_OUT = re.compile(r"(?P<what>.+), which (?P<who>\S+) leaves out")
+
+
+@pytest.mark.parametrize("name", sampled([name for name in MODELS if name != "qwen_image"], 4, 1))
+def test_who_leaves_out_the_work_of_a_sentence(name):
+    """For all ordered pairs: the convention that a sentence names counts none of the work, the other one all of it."""
+    config, batch = MODELS[name]
+    comparison = Comparison(load(name), config, batch, Regime("full"))
+    numbers = comparison.pieces.numbers
+    rules = {name: convention_of(name).of(comparison.model.spec.called) for name in pages("conventions")}
+    for first, second in permutations(rules, 2):
+        for cause, changed in comparison.causes(rules[first], rules[second]).items():
+            words, flops = cause.words(changed, first, second), sum(changed.values())
+            counted = {name: {piece in numbers(rules[name]) for piece in changed} for name in (first, second)}
+            found = LEFT_OUT.fullmatch(words)
+            if found is None:
+                assert counted == {first: {True}, second: {True}}, (first, second, words)
+                continue
+            other = first if found["who"] == second else second
+            assert counted[found["who"]] == {False} and counted[other] == {True}, (first, second, words)
+            assert (flops > 0) == (other == second), (first, second, words, flops)
 
 
 UNSEEN = {"mamba": "diagonal recurrences, which {} leaves out", "kimi_linear": "without work that profilers do not see"}

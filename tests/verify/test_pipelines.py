@@ -18,6 +18,7 @@ from symflops.cli.main import main
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.layouts import batch_of
 from symflops.ir.regime import Regime
+from symflops.library.pipelines import lengths_of as lengths, rules
 from symflops.verify.cases import LiveCase
 from symflops.verify.live import verify_live
 from symflops.verify.records import arguments_of, verify_record
@@ -108,6 +109,18 @@ def test_every_pattern_is_checked() -> None:
         for pipeline in pattern.get("pipelines", ()):
             assert hasattr(diffusers, pipeline), pipeline
             assert pipeline in known, pipeline
+
+
+def test_commands_know_the_rules_of_the_page() -> None:
+    kept = ("spec", "pipelines", "given", "lengths", "measured")
+    page = {name: {"pipelines": [], **{key: pattern[key] for key in kept if key in pattern}} for name, pattern in PATTERNS.items()}
+    assert rules() == page
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_commands_compute_the_lengths_of_the_page(name: str) -> None:
+    given = {key: number + 32 for key, number in PATTERNS[name]["given"].items()}
+    assert {stream: [length] for stream, length in lengths(rules()[name], given).items()} == lengths_of(PATTERNS[name], given)
 
 
 @pytest.mark.parametrize("name", sampled(list(MEASURED), 4, 1))

@@ -69,8 +69,8 @@ def words_of(row: Row) -> set[str]:
 FLOPS_FROM = 1e6  # numbers from here on are FLOP/s, smaller ones TFLOP/s
 
 
-def rate_of(text: str, dtype: str) -> tuple[float, str]:
-    """Parse the rate of one device: (FLOP/s, text on the source of the rate).
+def rate_of(text: str, dtype: str) -> tuple[float, str, list[str]]:
+    """Parse the rate of one device: (FLOP/s, text on the source of the rate, lines on the device for a terminal).
 
     ``text`` is a number or the name of a device. Numbers below 1e6 are TFLOP/s, others FLOP/s.
 
@@ -88,4 +88,5 @@ def rate_of(text: str, dtype: str) -> tuple[float, str]:
     if found.flops_per_second is None:
         raise SymflopsError(f"the peak is unknown: {found.why}")
     source = f"{found}; {note}" if note else str(found)
-    return found.flops_per_second, source if number is None else "given"
+    lines = [f"peak {found.brief}", *([note] if note else [])]
+    return found.flops_per_second, source if number is None else "given", lines

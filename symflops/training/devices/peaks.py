@@ -93,6 +93,12 @@ class Peak:
         """The rate in FLOP/s; None if it is unknown."""
         return None if self.tflops is None else self.tflops * 1e12
 
+    @property
+    def brief(self) -> str:
+        """The rate, the device and the number type on one line; ``symflops device`` prints the source."""
+        what = f"{self.device}, {self.dtype} dense" if self.device else self.source
+        return f"{self.tflops:g} TFLOP/s, {what}{', estimated' if self.estimated else ''}"
+
     def as_dict(self) -> dict[str, Any]:
         """Convert the peak to the JSON object that ``symflops device --json`` prints."""
         if self.tflops is None:

@@ -1,0 +1,136 @@
+"""Amounts as people type them: numbers with units, batches in several forms, and images by the rules of pipelines."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, strategies as st
+
+from symflops.cli.amounts import PREFIXES, amount, batch_of, share, whole
+from symflops.cli.main import main
+from symflops.library.lookup import interpreter
+from symflops.library.pipelines import rules
+from symflops.support.errors import SymflopsError
+from tests.sampling import draws
+
+
+def answer(capsys, *words: str):
+    assert main([*words]) == 0, capsys.readouterr().err
+    return capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("15T", 15 * 10**12), ("1.5b", 15 * 10**8), ("90k", 90_000), ("8192*8", 65_536), ("2*3*4", 24), ("1e21", 10**21), ("2_000", 2000), ("15,000,000", 15 * 10**6), (" 7 M ", 7 * 10**6), ("0", 0)],
+)
+def test_numbers_of_people(text, value):
+    assert whole(text, "--tokens") == value
+
+
+@pytest.mark.parametrize("text", ["", "T", "15X", "-1", "nan", "inf", "1e99", "1.5", "1,2", "8*", "*8", "1e", "0x10", "1e40*1e40", "²"])
+def test_no_numbers(text):
+    with pytest.raises(SymflopsError, match="--tokens"):
+        whole(text, "--tokens")
+
+
+@given(st.decimals(0, 10**9, places=4), st.sampled_from(["", *PREFIXES]), st.integers(1, 999), st.booleans())
+@draws(40, 200, 2000)
+def test_an_amount_is_exact(number, unit, times, upper):
+    text = f"{number}{unit.upper() if upper else unit}*{times}"
+    assert Fraction(amount(text, "it")) == Fraction(number) * 10 ** PREFIXES.get(unit, 0) * times
+
+
+def test_shares():
+    assert share("40%", "--mfu") == share("0.4", "--mfu") == 0.4 and share("100 %", "--mfu") == 1
+    for text, told in (("40", "write 40%"), ("0", "above 0"), ("140%", "at most 1"), ("half", "takes a number")):
+        with pytest.raises(SymflopsError, match=told):
+            share(text, "--mfu")
+
+
+TEXT, IMAGES = (interpreter(name, {}).stored.streams for name in ("llama", "unet_2d_condition"))
+
+
+@pytest.mark.parametrize(
+    ("text", "batch"),
+    [
+        ("8192", {"text": [8192]}), ("8192*3", {"text": [8192] * 3}), ("8k,4k*2", {"text": [8000, 4000, 4000]}),
+        ("{text: [8192]}", {"text": [8192]}), ('{"text": [8192]}', {"text": [8192]}), ("text=5,7", {"text": [5, 7]}),
+        ("{text: {lengths: [5], padded: [8]}}", {"text": {"lengths": [5], "padded": [8]}}),
+        ("latent=64x32*2; prompt=77*2", {"latent": [[64, 32]] * 2, "prompt": [77, 77]}),
+    ],
+)  # fmt: skip
+def test_forms_of_a_batch(text, batch, tmp_path):
+    assert batch_of(text, TEXT) == batch
+    (tmp_path / "batch.json").write_text(json.dumps(batch))
+    assert batch_of(f"@{tmp_path / 'batch.json'}") == batch
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("77", "streams latent, prompt"), ("latent=1x", "takes a number"), ("latent=1;latent=2", "twice"), ("[5]", "maps streams"), ("text=5*1e9", "at most"), ("{text: [5}", "not JSON"), ("prompt=-5", "takes a number")],
+)
+def test_no_batches(text, told):
+    with pytest.raises(SymflopsError, match=told):
+        batch_of(text, IMAGES)
+
+
+def test_a_generation_is_so_many_forward_passes(capsys):
+    words = ("estimate", "sdxl", "--height", "1024", "--width", "768")
+    one = json.loads(answer(capsys, *words, "--regime", "forward", "--json").out)
+    found = json.loads(answer(capsys, *words, "--batch", "3", "--steps", "50", "--guidance", "--json").out)
+    assert found["total"] == found["forward"] == one["forward"] * 50 * 2 * 3 and found["steps"] == 50 and found["backward"] == 0
+    plain = json.loads(answer(capsys, "estimate", "sdxl", "--batch", '{"latent": [[128, 96]], "prompt": [77]}', "--json").out)
+    assert plain["forward"] == one["forward"] and plain["backward"] > 0
+
+
+def test_every_command_takes_the_size_of_images(capsys):
+    size, batch = ("--height", "512", "--width", "512", "--batch", "2"), "latent=64x64*2; prompt=77*2"
+    for words in (("estimate", "sdxl", "--json"), ("explain", "sdxl", "--json"), ("compare", "sdxl", "--regimes", "full", "--json"), ("budget", "sdxl", "--tokens", "1e9", "--mfu", "0.4", "--peak", "989", "--json"), ("mfu", "sdxl", "--seconds", "1", "--peak", "989", "--json")):
+        assert answer(capsys, *words, *size).out == answer(capsys, *words, "--batch", batch).out, words
+
+
+@pytest.mark.parametrize("name", sorted({rule["spec"] for rule in rules().values()}))
+def test_without_a_batch_a_pipeline_has_its_usual_size(name, capsys):
+    out, err = answer(capsys, "lengths", name)
+    batch = json.loads(out)
+    assert err == "" and interpreter(name, {}).forward(interpreter(name, {}).moments(**batch)) > 10**11
+    assert json.loads(answer(capsys, "explain", name, "--top", "0", "--json").out)["batch"] == batch
+
+
+def test_the_rule_is_that_of_the_published_model_or_of_a_named_pipeline(capsys):
+    assert json.loads(answer(capsys, "lengths", "wan/ti2v-5B-704p121", "--frames", "5").out)["latent"] == [[2, 44, 80]]
+    assert json.loads(answer(capsys, "lengths", "wan", "--frames", "5").out)["latent"] == [[2, 90, 160]]
+    for pipeline in ("kontext", "FluxKontextPipeline"):
+        assert json.loads(answer(capsys, "lengths", "flux", "--pipeline", pipeline).out)["latent"] == [4096 + 55 * 74]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("lengths", "llama", "--height", "64"), "no rule turns pixels"),
+        (("lengths", "sdxl", "--frames", "8"), "it takes --height, --width"),
+        (("lengths", "flux", "--pipeline", "contxt"), "did you mean 'kontext'"),
+        (("lengths", "sdxl", "--height", "5"), "leave no latent"),
+        (("lengths", "sdxl", "--height", "512", "--batch", "0"), "1 to 1,000,000 samples"),
+        (("budget", "sdxl", "--samples", "0", "--peak", "1", "--mfu", "40%"), "at least one"),
+    ],
+)
+def test_what_pixels_cannot_be_is_told(words, told, capsys):
+    assert main([*words]) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_latents_as_large_as_pixels_are_noticed(capsys):
+    for name, pixels, latents in (("sdxl", "latent=1024x1024; prompt=77", "latent=128x128; prompt=77"), ("flux", "latent=1048576; prompt=512", "latent=4096; prompt=512")):
+        assert "--height and --width take pixels" in answer(capsys, "estimate", name, "--batch", pixels).err
+        assert answer(capsys, "estimate", name, "--batch", latents).err == ""
+
+
+def test_a_training_on_samples(capsys):
+    words = ("budget", "sdxl", "--height", "1024", "--width", "1024", "--batch", "4", "--peak", "h100", "--mfu", "40%", "--json")
+    found = json.loads(answer(capsys, *words, "--samples", "1e9").out)
+    assert found["steps"] == 250_000_000 and found["flops"] == found["steps"] * found["flops_per_step"] and found["mfu"] == 0.4
+    assert found["tokens"] == found["steps"] * found["tokens_per_step"]
+    assert json.loads(answer(capsys, *words, "--tokens", str(found["tokens"])).out)["flops"] == found["flops"]
