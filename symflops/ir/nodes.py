@@ -140,6 +140,23 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What an operator keeps for later calls of the model, per item: ``rows`` of ``width`` elements.
+
+    Attributes:
+        kind: ``keys and values``, ``latent``, ``convolution`` or ``state``.
+        stream: The stream of the tokens of one call that it is made of.
+        rows: Number of rows after the call.
+        width: Elements of a row.
+    """
+
+    kind: str
+    stream: Stream
+    rows: Expr
+    width: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Operator:
     """One step of the forward pass.
 
@@ -167,6 +184,7 @@ class Operator:
         bare: Whether its weight belongs to a module that is not called, so that adapters do not apply to it.
         turns: Modules around it that are called again, each with a number that identifies the call.
         forces: The condition under which the class makes its results require a gradient.
+        keeps: What it keeps for later calls.
     """
 
     id: int
@@ -191,6 +209,7 @@ class Operator:
     bare: bool = False
     turns: tuple[tuple[Path, int], ...] = ()
     forces: Truth = NO
+    keeps: tuple[Kept, ...] = ()
 
     @property
     def modules(self) -> tuple[Path, ...]:
