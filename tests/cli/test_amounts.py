@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -12,10 +13,14 @@ from hypothesis import given, strategies as st
 from symflops.cli.amounts import PREFIXES, amount, batch_of, share, whole
 from symflops.cli.main import COMMANDS, GROUPS, main
 from symflops.library.catalog import PACKAGE
-from symflops.library.lookup import interpreter
+from symflops.library.lookup import by_name, interpreter
 from symflops.library.pipelines import rules
 from symflops.support.errors import SymflopsError
-from tests.sampling import draws
+from tests.sampling import draws, sampled
+
+
+def module_of(name: str):
+    return importlib.import_module(f"symflops.cli.{name}")
 
 
 def answer(capsys, *words: str):
@@ -51,6 +56,7 @@ def test_shares():
             share(text, "--mfu")
 
 
+USUAL = sorted({rule["spec"] for rule in rules().values()})
 TEXT, IMAGES = (interpreter(name, {}).stored.streams for name in ("llama", "unet_2d_condition"))
 
 
@@ -93,7 +99,7 @@ def test_every_command_takes_the_size_of_images(capsys):
         assert answer(capsys, *words, *size).out == answer(capsys, *words, "--batch", batch).out, words
 
 
-@pytest.mark.parametrize("name", sorted({rule["spec"] for rule in rules().values()}))
+@pytest.mark.parametrize("name", sampled([name for name in USUAL if not any(row.get("required") for row in by_name(name).program(name)["fields"])], 4, 1))
 def test_without_a_batch_a_pipeline_has_its_usual_size(name, capsys):
     out, err = answer(capsys, "lengths", name)
     batch = json.loads(out)
@@ -165,3 +171,13 @@ def test_help_has_every_command_in_its_group(capsys):
     assert len(heads) == len(GROUPS) == 4 and all(f"  {name} " in out for name in COMMANDS)
     assert list(GROUPS["ask what a model costs"])[:8] == ["estimate", "explain", "mfu", "budget", "compare", "growth", "diff", "list"]
     assert {path.stem for path in (Path(PACKAGE) / "cli").glob("*.py")} >= COMMANDS.keys()
+
+
+@pytest.mark.parametrize("name", ["mfu", "generate", "solve"])
+def test_help_fits_the_terminal_but_for_its_examples(name, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit, match="0"):
+        main([name, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line) for line in lines if not line.startswith(" ")) <= 80
+    assert " ".join(module_of(name).__doc__.split()) in " ".join(" ".join(lines).split())
