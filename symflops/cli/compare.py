@@ -72,7 +72,11 @@ def run(args: argparse.Namespace) -> int:
     if args.plot:
         plot(args, batch, models, executed=True)
     found = {"schema": 1, "spec": full.name, "convention": args.convention, "batch": batch, "regimes": rows}
-    print(json.dumps(found, indent=1) if args.json else "\n".join([*table(full.name, args.convention, rows), *defaulted(args, batch)]))
+    print(
+        json.dumps(found, indent=1)
+        if args.json
+        else "\n".join([*table(full.name, args.convention, rows), *defaulted(args, batch)])
+    )
     return 0
 
 

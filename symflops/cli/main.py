@@ -24,6 +24,7 @@ COMMANDS = {
     "diff": "two models as a difference, cause by cause",
     "graph": "the graph of a model, as Mermaid or DOT",
     "render": "the derivation of a model, as LaTeX or Markdown",
+    "skeleton": "a plain PyTorch module of a spec, to run, count and train",
     "site": "pages with calculators for all models, and an index",
     "vendor": "an estimator in the form that a training framework asks for",
     "conform": "derive other frameworks' figures",
