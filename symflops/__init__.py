@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from symflops.analysis.convention_comparison import compare
     from symflops.analysis.explanation import explain
-    from symflops.api import Derived, Model, load
+    from symflops.api import Derived, Model
+    from symflops.library.naming import load
     from symflops.support.findings import SpecError, SymflopsError
     from symflops.training.introspect.model import of_model
     from symflops.training.introspect.proof import estimate
@@ -40,7 +41,7 @@ _WHERE = {
     "compare": "symflops.analysis.convention_comparison",
     "estimate": "symflops.training.introspect.proof",
     "explain": "symflops.analysis.explanation",
-    "load": "symflops.api",
+    "load": "symflops.library.naming",
     "of_model": "symflops.training.introspect.model",
     "trace": "symflops.verify.symbolic.tracing",
 }

@@ -72,12 +72,16 @@ def convention_of(convention: AnyConvention) -> Convention:
 
 @dataclass(frozen=True)
 class Model:
-    """A loaded spec. ``memo`` keeps graphs and derivations for later calls; ``builder`` builds the graph."""
+    """A loaded spec. ``memo`` keeps graphs and derivations for later calls; ``builder`` builds the graph.
+
+    ``config`` is that of the published model by whose name the spec was loaded, else empty.
+    """
 
     file: SpecFile
     spec: Spec
     builder: Builder = field(default=build, repr=False, compare=False)
     memo: Memo = field(default_factory=Memo, repr=False, compare=False)
+    config: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def partial(self) -> bool:

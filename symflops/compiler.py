@@ -30,6 +30,7 @@ from symflops.emit.emit import emit
 from symflops.evaluate.classes import class_name
 from symflops.evaluate.item_analysis import Against
 from symflops.formula.expression import names
+from symflops.formula.state import STATES, State
 from symflops.formula.truth import UnknownSizeError
 from symflops.ir.convention import Convention
 from symflops.ir.graph import Derivation, Graph
@@ -48,7 +49,7 @@ from symflops.support.findings import Diagnostic, Source, SpecError
 T = TypeVar("T")
 Step = tuple[tuple[Regime, int], ...]
 """One training step: (regime, number of runs) per phase, the phase that trains first."""
-Builder = Callable[[Spec, Mapping[str, Any], Sequence[str]], Graph]
+Builder = Callable[[Spec, Mapping[str, Any], Sequence[str], State], Graph]
 AS_DERIVED = Convention("")
 """The convention that counts all derived work."""
 
@@ -247,7 +248,8 @@ def _graph(spec: Spec, sizes: Mapping[str, Any], regime: Regime, build: Builder,
     own = {letter: value for letter, value in sizes.items() if letter not in dict(whole.constants)}
 
     def built(cuts: tuple[str, ...]) -> Graph:
-        return memo.once((known, cuts, regime.parts), partial(build, whole, own, cuts))
+        key = (known, cuts, regime.parts, regime.decode)
+        return memo.once(key, partial(build, whole, own, cuts, STATES[regime.decode]))
 
     uncut, cuts = built(()), cutting(regime.patterns)
     return built(cuts) if any(selectors(cuts, path) for path in uncut.lists) else uncut

@@ -26,6 +26,7 @@ def compare(
     regimes: Sequence[str] = (),
     conventions: Sequence[str] = (),
     config: Any = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """Return a dict of parameters and FLOPs per regime or convention, ready for pandas or polars.
 
@@ -36,6 +37,7 @@ def compare(
             checkpointing where they fit the model.
         conventions: One convention for all rows, or several to compare, under the first of the ``regimes``.
         config: The config, if ``model`` is a name.
+        settings: Other values for fields of the config, as in :func:`symflops.explain`.
 
     Raises:
         SymflopsError: as :func:`symflops.estimate`; or several regimes and several conventions.
@@ -44,10 +46,10 @@ def compare(
         raise SymflopsError("compare several regimes or several conventions, not both at once")
     regime, convention = (regimes or ("full",))[0], (conventions or ("symflops",))[0]
     if len(conventions) > 1:
-        models = {name: estimator_of(model, config, regime, name) for name in conventions}
+        models = {name: estimator_of(model, config, regime, name, settings) for name in conventions}
         return by_convention(models, default_batch(models[convention]) if batch is None else batch)
-    models = under(lambda name: estimator_of(model, config, name, convention), regimes)
-    full = models.get("full") or estimator_of(model, config, "full", convention)
+    models = under(lambda name: estimator_of(model, config, name, convention, settings), regimes)
+    full = models.get("full") or estimator_of(model, config, "full", convention, settings)
     return by_regime(models, full, default_batch(full) if batch is None else batch)
 
 

@@ -82,6 +82,11 @@ class Explanation:
         return self._document["title"] or self.model.name
 
     @property
+    def heading(self) -> str:
+        """The name by which the model was asked for, and the title of the spec."""
+        return f"{self.model.asked}: {self.title}" if self.model.asked else self.title
+
+    @property
     def roles(self) -> list[dict[str, Any]]:
         """A dict per role or region, by which a convention can count differently, with its ``modules``.
 
@@ -181,7 +186,7 @@ class Explanation:
             )
             for row in rows
         ]
-        caption = f"{self.title}; regime {found['regime']}, convention {found['convention']}, batch {self.batch}"
+        caption = f"{self.heading}; regime {found['regime']}, convention {found['convention']}, batch {self.batch}"
         return html_table(caption, ("module", "parameters", f"forward {unit}", f"backward {unit}", "share"), cells)
 
 
@@ -192,6 +197,7 @@ def explain(
     regime: str | None = None,
     convention: str | None = None,
     config: Any = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Explanation:
     """Break down the FLOPs of one training step by module.
 
@@ -202,8 +208,9 @@ def explain(
         regime: The regime, by name or file; by default ``full``, or that of the estimator.
         convention: The convention, by name or file; by default ``symflops``, or that of the estimator.
         config: The config, if ``model`` is a name.
+        settings: Other values for fields of the config, such as ``{"num_experts": 256}``; inner fields have dots.
 
     Raises:
         SymflopsError: as :func:`symflops.estimate`.
     """
-    return Explanation(estimator_of(model, config, regime, convention), batch)
+    return Explanation(estimator_of(model, config, regime, convention, settings), batch)

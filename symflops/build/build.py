@@ -23,6 +23,7 @@ from symflops.formula.domain import Setting, known
 from symflops.formula.evaluate import evaluate
 from symflops.formula.expression import Expression, names as letters, parse_expression
 from symflops.formula.functions import Whole, flag_symbol, position_symbol, size_symbol
+from symflops.formula.state import WITHOUT, State
 from symflops.formula.truth import NO, YES, Truth
 from symflops.ir.graph import Graph, Limit
 from symflops.ir.index_sets import ONCE
@@ -33,24 +34,27 @@ from symflops.read.definition_order import early_size
 from symflops.support.findings import Diagnostic, Label, Reporter, SpecError, did_you_mean
 
 
-def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> Graph:
+def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = (), state: State = WITHOUT) -> Graph:
     """Build the graph of ``spec``.
 
     Args:
         spec: The spec.
         fixed: Known sizes by letter; all others stay symbols.
         patterns: Patterns of a regime. If one selects iterations of a repeat, the repeat is cut.
+        state: What the calls of the regime keep and continue.
 
     Raises:
         SpecError: with every finding.
         UnknownSizeError: the structure of the graph depends on a size that is not fixed.
     """
-    graph, report = build_through(spec, fixed, patterns)
+    graph, report = build_through(spec, fixed, patterns, state)
     report.check()
     return graph
 
 
-def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> tuple[Graph, Reporter]:
+def build_through(
+    spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = (), state: State = WITHOUT
+) -> tuple[Graph, Reporter]:
     """Build the graph of ``spec`` without its faulty entries; return (graph, findings about these entries).
 
     Raises:
@@ -62,7 +66,8 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
     streams = Streams(spec, names, report)
     report.check()
     services = services_of(spec, report, definitions, streams, tuple(patterns))
-    frame = Frame(Path(()), names, Journaled(), [], sizes=names)
+    names = {word: value for word, value in state.words.items() if word not in streams.variables} | names
+    frame = Frame(Path(()), names, Journaled(), [], sizes=names, state=state)
     inputs = tuple(found for item in spec.inputs if (found := declare_input(item, frame, services)) is not None)
     for name, expression in spec.requires:
         demand(spec, name, expression, frame, services)

@@ -226,7 +226,7 @@ class EntryPlacer:
     def _parameters(self, entry: BlockCall, values: Journaled[str, Binding], frame: Frame) -> dict[str, Any]:
         """Map the names that the block's expressions may use to values; a default may use earlier parameters."""
         evaluator = self.services.evaluator
-        names: dict[str, Any] = dict(frame.sizes) if entry.block.local else {}
+        names: dict[str, Any] = {**frame.state.words, **(frame.sizes if entry.block.local else {})}
         for parameter, default in entry.block.parameters:
             if parameter.text in entry.parameters:
                 names[parameter.text] = evaluator.argument(entry.parameters[parameter.text], frame)

@@ -59,6 +59,7 @@ class Operators:
             path, entry.span, fields.given, {**entry.places, **_operand_spans(kind, entry, frame)}, fields.operands,
             services.definitions, lambda *given: self._parameter_paths(entry, frame, *given),
             StreamScope(services.streams, frame, partial(services.evaluator.width, frame)), frame.guard, services.stacks,
+            frame.state,
         )  # fmt: skip
         services.binder.combine(entry, frame, call)
         services.stacks.counts = services.graph.counts
@@ -97,6 +98,7 @@ class Operators:
                 fits=tuple(call.fits), bare=bool(entry.fields.get("weight")), turns=around.turns,
                 forces=call.forces, fields=call.fields,
                 named={name: tuple(value.id for value in given) for name, given in call.values.items()},
+                keeps=tuple(call.keeps) if frame.state.stateful is YES else (),
             )
         )  # fmt: skip
         return [Binding(value) for value in results]

@@ -14,6 +14,7 @@ from sympy import Expr, Symbol
 
 from symflops.formula.expression import Expression, names
 from symflops.formula.functions import is_index
+from symflops.formula.state import WITHOUT, State
 from symflops.formula.truth import NO, YES, Truth, UnknownSizeError
 from symflops.formula.words import said
 from symflops.ir.convention import ROLES
@@ -136,6 +137,7 @@ class Frame:
         decide: Function that resolves conditions on loop indices in an evaluated expression.
         visits: Surrounding calls that reuse a module from elsewhere in the module tree.
         turns: Surrounding calls that reuse a module: its path and the number of the call.
+        state: What the call keeps and continues, by the words of the language.
     """
 
     path: Path
@@ -152,6 +154,7 @@ class Frame:
     decide: Callable[[Any], Any] = as_it_is
     visits: tuple[Visit, ...] = ()
     turns: tuple[tuple[Path, int], ...] = ()
+    state: State = WITHOUT
 
     def inside(self, **changes: Any) -> Frame:
         """A copy of this scope with other values in the fields ``changes``; ``nodes`` is the same list."""

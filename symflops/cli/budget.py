@@ -1,6 +1,6 @@
 """Device-hours of a training on N tokens or samples, at an MFU and the peak rate of a device.
 
-  symflops budget llama3-8b --tokens 15T --batch 8192 --peak h100 --mfu 40% --devices 1024
+  symflops budget llama-3.1-8b --tokens 15T --batch 8192 --peak h100 --mfu 40% --devices 1024
   symflops budget sdxl --samples 1e9 --height 1024 --width 1024 --peak h100 --mfu 40%
   symflops budget --config model_folder --tokens 2e9 --batch '{"text": [8192, 8192]}' --peak 989 --mfu 0.4 --regime lora
 
@@ -25,6 +25,7 @@ from symflops.cli.terminal import (
     SPEC_OR_CONFIG,
     argument,
     arguments_of,
+    heading_of,
     one_of,
     scaled,
     width,
@@ -71,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
         told |= {"batch": batch, **asdict(found), "mfu": mfu, "devices": args.devices, "hours": hours}
         print(json.dumps(told | {"peak_tflops": rate / 1e12, "peak_source": source}))
         return 0
-    print(f"{subject.program.name}, {amount:,} {name} in {found.steps:,} steps of {each or found.tokens_per_step:,}")
+    heading = heading_of(args, subject.program.name)
+    print(f"{heading}, {amount:,} {name} in {found.steps:,} steps of {each or found.tokens_per_step:,}")
     print(f"  {'FLOPs of a step':<16} {found.flops_per_step:>34,}  {scaled(found.flops_per_step)}FLOPs")
     print(f"  {'FLOPs':<16} {found.flops:>34,}")
     print(f"  {'device-hours':<16} {found.device_hours:>34,.2f}  at MFU {mfu:g}")

@@ -21,6 +21,7 @@ from symflops.cli.terminal import (
     argument,
     arguments_of,
     columns,
+    heading_of,
     of_batch,
     short,
     styled,
@@ -72,11 +73,8 @@ def run(args: argparse.Namespace) -> int:
     if args.plot:
         plot(args, batch, models, executed=True)
     found = {"schema": 1, "spec": full.name, "convention": args.convention, "batch": batch, "regimes": rows}
-    print(
-        json.dumps(found, indent=1)
-        if args.json
-        else "\n".join([*table(full.name, args.convention, rows), *defaulted(args, batch)])
-    )
+    lines = table(heading_of(args, full.name), args.convention, rows)
+    print(json.dumps(found, indent=1) if args.json else "\n".join([*lines, *defaulted(args, batch)]))
     return 0
 
 
@@ -95,7 +93,8 @@ def conventions(args: argparse.Namespace, config: dict[str, Any], regime: str) -
     if args.plot:
         plot(args, batch, models, executed=False)
     if not args.json:
-        print("\n".join([*convention_table(first.name, regime, rows), *defaulted(args, batch)]), flush=True)
+        lines = convention_table(heading_of(args, first.name), regime, rows)
+        print("\n".join([*lines, *defaulted(args, batch)]), flush=True)
     pairs = [] if args.table else differences(args.spec, config, batch, regime, names)
     if args.json:
         found = {"schema": 1, "spec": first.name, "regime": regime, "batch": batch, "conventions": rows}

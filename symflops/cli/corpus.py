@@ -25,7 +25,6 @@ from symflops.support.errors import SymflopsError
 
 if TYPE_CHECKING:
     from symflops.analysis.corpus import Priced
-    from symflops.evaluate.interpreted import InterpretedEstimator
 
 MOST_GROUPS = 20
 
@@ -95,40 +94,28 @@ def priced(args: argparse.Namespace, given: dict[str, Any] | None) -> list[Price
     """
     from symflops.analysis.convention_comparison import regimes_in
     from symflops.analysis.corpus import Priced, columns_in
+    from symflops.cli.terminal import tell
+    from symflops.library.naming import estimator_for, selected
+    from symflops.library.settings import settings_in
 
     columns = columns_in(args.columns) if args.columns else given["columns"] if given else None
     if not columns:
         raise SymflopsError("say which columns hold the lengths, e.g. --columns text=n_tokens")
-    if args.config and len(args.models) > 1:
-        raise SymflopsError("--config is of one model: name folders or files with a config in place of specs")
+    if (args.config or args.set) and len(args.models) > 1:
+        raise SymflopsError("--config and --set are of one model: name folders or files with a config in place of specs")
+    settings = settings_in(args.set or ())
     conventions = list(dict.fromkeys(filter(None, (name.strip() for name in args.conventions.split(",")))))
     regimes = regimes_in(args.regimes)
     if not conventions or not regimes:
         raise SymflopsError("--regimes and --conventions name at least one each, e.g. full and symflops")
+    models = [selected(word, args.config, None, settings) for word in args.models]
+    args.note = "" if args.json else "\nsymflops: ".join(dict.fromkeys(model.note for model in models if model.note))
     return [
-        Priced(estimator(word, args.config, regime, convention), columns)
-        for word in args.models
+        Priced(estimator_for(model, regime, convention, tell), columns)
+        for model in models
         for regime in regimes
         for convention in conventions
     ]
-
-
-def estimator(word: str, config: str | None, regime: str, convention: str) -> InterpretedEstimator:
-    """Build the estimator of a model from the word that names it on the command line."""
-    from symflops.cli.terminal import tell
-    from symflops.library import lookup
-    from symflops.library.naming import named
-
-    found = named(word)
-    if config and found.whole:
-        raise SymflopsError(f"'{word}' is a config already: leave out --config, or name '{found.spec}' with it")
-    whole = {**(lookup.read_config(config) if config else {}), **found.config}
-    if lookup.is_file(found.spec):
-        return lookup.interpreter(found.spec, whole, regime, convention)
-
-    if found.note:
-        tell(found.note)
-    return lookup.interpreted(lookup.by_name(found.spec), found.spec, whole, regime, convention, tell)
 
 
 def from_file(path: str) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
   symflops diff llama qwen3
   symflops diff old/config.json new/config.json --batch '{"text": [4096]}'
+  symflops diff llama3-8b --set num_hidden_layers=40
   symflops diff linformer
 
-A and B are names or paths of specs, or configs (config.json, or a folder with one). Sizes of A are changed to those of B one
-by one, in the order of the spec; what is then left are modules that differ. The causes sum to the difference.
-Without B, A is compared with the baseline that its spec names.
+A and B are names of models, or paths of specs or configs. Sizes of A are changed to those of B one by one, in the order of the
+spec; what is then left are modules that differ. The causes sum to the difference. --set changes B.
+Without B, A is compared with itself under --set, else with the baseline that its spec names.
 """
 
 from __future__ import annotations
@@ -14,21 +15,22 @@ from __future__ import annotations
 import argparse
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from symflops.cli.amounts import chosen_batch
-from symflops.cli.terminal import BATCH, CONVENTION, JSON, REGIME, argument, arguments_of, of_batch, scaled
+from symflops.cli.terminal import BATCH, CONVENTION, JSON, REGIME, SET, argument, arguments_of, of_batch, scaled
 from symflops.evaluate.units import unit_of
 from symflops.support.errors import SymflopsError
 
 WIDTH, WORDS = 80, 37
 
 configure = arguments_of(
-    argument("first", metavar="A", help="a spec, or a config"),
-    argument("second", metavar="B", nargs="?", help="what it is compared with; default: the baseline of A"),
+    argument("first", metavar="A", help="a model: a name, or a path"),
+    argument("second", metavar="B", nargs="?", help="what it is compared with; default: A under --set, or the baseline of A"),
+    SET,
     BATCH,
     REGIME,
     CONVENTION,
@@ -43,14 +45,14 @@ def run(args: argparse.Namespace) -> int:
 
     if args.top < 0:
         raise SymflopsError(f"--top is a number of causes, not {args.top}")
-    if args.second is None:
+    if args.second is None and not args.set:
         return beside(args)
-    first, second = (subject(text, args) for text in (args.first, args.second))
+    (first, name), (second, changed) = subject(args.first, args, ()), subject(args.second or args.first, args, args.set or ())
     if first.estimator.unit != second.estimator.unit:
         raise SymflopsError(f"convention '{args.convention}' counts the two in different units")
     batch = chosen_batch(args, first.estimator, quiet=True)
     found = Pair(first, second, batch).difference()
-    answer(args, found, [first.program.name, second.program.name], [args.second, args.first], batch, first.estimator)
+    answer(args, found, [first.program.name, second.program.name], [changed, name], batch, first.estimator)
     return 0
 
 
@@ -98,20 +100,19 @@ def answer(args: argparse.Namespace, found: Any, names: list[str], told: list[st
     print("\n" + "\n".join(causes(found, args.top)))
 
 
-def subject(text: str, args: argparse.Namespace) -> Any:
-    """Load the model that ``text`` names: a spec, or the path of a config."""
+def subject(text: str, args: argparse.Namespace, changes: Sequence[str]) -> tuple[Any, str]:
+    """Load the model that ``text`` names, with ``changes`` of fields: (model, its name for headings)."""
     from symflops.analysis.subject import Subject
-    from symflops.library.lookup import read_config
-    from symflops.library.naming import named
+    from symflops.library.naming import heading, selected
+    from symflops.library.settings import settings_in
 
-    is_config = Path(text).exists() and not text.endswith((".yaml", ".yml"))
     try:
-        spec, config = (None, read_config(text)) if is_config else ((found := named(text)).spec, found.config or None)
-        made = Subject(spec, config, args.regime, args.convention)
+        found = selected(text, settings=settings_in(changes))
+        made = Subject(found.spec, found.config or None, args.regime, args.convention)
         _ = made.estimator
     except SymflopsError as error:
-        raise SymflopsError(f"{text}: {error}" + ("" if is_config else "; give a config in its place")) from None
-    return made
+        raise SymflopsError(f"{text}: {error}" + ("" if Path(text).exists() else "; give a config in its place")) from None
+    return made, heading(text, changes)
 
 
 def texts(change: Any) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
   symflops estimate llama --config config.json --batch '{"text": [4096, 1024]}'
   symflops estimate --config model_folder --batch @batch.json --json
-  symflops estimate llama3-8b --batch 8192*8
+  symflops estimate llama-3.1-8b --batch 8192*8
   symflops estimate sdxl --height 1024 --width 1024 --steps 50 --guidance
   symflops estimate --config config.json --batch '{"text": [4096]}' --trace
 
@@ -25,8 +25,10 @@ from symflops.cli.terminal import (
     UNIT,
     argument,
     arguments_of,
+    line_width,
     scaled,
     tell,
+    wrapped,
 )
 from symflops.evaluate.evidence import grade_of
 from symflops.evaluate.units import AS_SOURCE, MULTIPLY_ADD, NAMES
@@ -101,25 +103,20 @@ def estimated(args: argparse.Namespace) -> dict[str, Any]:
 def model_and_batch(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     """Return (estimator, batch) of a command line, and print what is noticed about its config."""
     from symflops.library import lookup
+    from symflops.library.names import Named
+    from symflops.library.naming import estimator_for
 
     config = lookup.read_config(args.config) if args.config else {}
-    if args.spec and args.spec.endswith((".yaml", ".yml")):
-        if args.prove:
-            raise SymflopsError("--prove is for the specs of a catalog: verify a file with 'symflops verify'")
-        model = derived(args, config)
-        return model, chosen_batch(args, model)
-    if args.spec:
-        catalog, name = lookup.by_name(args.spec), args.spec
-    else:
-        catalog, name = lookup.by_config(config)
-
-    model = lookup.interpreted(catalog, name, config, args.regime, rules_of(args), tell, args.strict)
+    name = args.spec or lookup.by_config(config)[1]
+    if args.prove and lookup.is_file(name):
+        raise SymflopsError("--prove is for the specs of a catalog: verify a file with 'symflops verify'")
+    model = estimator_for(Named(name, config, asked=getattr(args, "asked", "")), args.regime, rules_of(args), tell, args.strict)
     if model.evidence["named_by"] == "model_type":
         tell(f"the config names no class: read as {model.evidence['class']}, as model type '{config['model_type']}' says")
     if args.prove:
         from symflops.training.introspect.proof import proof
 
-        tell(proof(catalog, name, config))
+        tell(proof(lookup.by_name(name), name, config))
         model.proven = True
     return model, chosen_batch(args, model)
 
@@ -155,21 +152,10 @@ def rules_of(args: argparse.Namespace) -> Any:
     return args.convention if rules.unit != "flops" or rules.has_half_macs else rules.in_macs
 
 
-def derived(args: argparse.Namespace, config: dict[str, Any]) -> Any:
-    """Derive the spec file of a command line; return its estimator."""
-    from symflops.api import load
-    from symflops.evaluate.unread import check_unread
-
-    model = load(args.spec).estimator(config, args.regime, rules_of(args))
-    for line in check_unread(model.stored, config, args.strict):
-        tell(line)
-    return model
-
-
 def table(found: dict[str, Any]) -> str:
     """Format an estimate as text: exact numbers with units, and rounded FLOPs."""
     unit = NAMES[found["unit"]]
-    spec = f"{found['spec']} ({found['variant']})" if found["variant"] else found["spec"]
+    spec = getattr(found, "asked", "") or (f"{found['spec']} ({found['variant']})" if found["variant"] else found["spec"])
     single = f", a multiply-add as {MULTIPLY_ADD[AS_SOURCE]}" if found["unit"] == AS_SOURCE else ""
     steps = f", {found['steps']:,} steps" if "steps" in found else ""
     lines = [f"{spec}, regime {found['regime']}{steps}, convention {found['convention']}{single}"]
@@ -183,6 +169,7 @@ def table(found: dict[str, Any]) -> str:
         each = found["flops_per_token"]
         lines.append(f"  {'tokens':<22} {found['tokens']:>26,}")
         lines.append(f"  {'per token':<22} {each:>26,} {unit:<6} {scaled(each)}{unit}")
-    lines.append("  moments                " + ", ".join(f"{name} = {value:,}" for name, value in found["moments"].items()))
+    moments = ", ".join(f"{name} = {value:,}" for name, value in found["moments"].items())
+    lines += wrapped(moments, line_width(), "  moments                ", " " * 25)
     lines.append(f"  grade                  {grade_of(found['evidence'])}")
     return "\n".join(lines)

@@ -26,6 +26,7 @@ from symflops.cli.terminal import (
     SPEC_OR_CONFIG,
     argument,
     arguments_of,
+    heading_of,
     of_batch,
     scaled,
 )
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(told))
         return 0
     unit = unit_of(subject.estimator)
-    print(f"{subject.program.name}, regime {args.regime}, convention {args.convention}")
+    print(f"{heading_of(args, subject.program.name)}, regime {args.regime}, convention {args.convention}")
     print("\n".join(textwrap.wrap(of_batch(batch), WIDTH)))
     print("\n" + "\n".join(crossings(overtakings)))
     print("\n" + "\n".join(table((*tokens, *sizes), unit)))

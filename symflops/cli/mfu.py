@@ -1,6 +1,6 @@
 """Model FLOPs utilisation: FLOPs / (seconds x devices x peak).
 
-  symflops mfu llama3-8b --batch 8192 --tokens-per-second 8500 --peak h100
+  symflops mfu llama-3.1-8b --batch 8192 --tokens-per-second 8500 --peak h100
   symflops mfu --config model_folder --batch 4096*128 --seconds 2.6 --devices 64 --peak h100
   symflops mfu --flops 1.62099e15 --seconds 10.64 --peak 354
   symflops mfu --kernel-details kernel_details.csv --seconds 10.64 --peak Ascend910B3
@@ -82,18 +82,19 @@ def run(args: argparse.Namespace) -> int:
     found |= {"achieved_tflops_per_device": achieved / 1e12, "peak_tflops": rate / 1e12, "peak_source": source}
     if model:
         found |= {"hfu": executed / seconds / args.devices / rate, "model": model}
-    print(json.dumps(found) if args.json else "\n".join(printed(found, peak)))
+    print(json.dumps(found) if args.json else "\n".join(printed(found, peak, getattr(args, "asked", ""))))
     return 0
 
 
-def printed(found: dict[str, Any], peak: list[str]) -> list[str]:
-    """Format the result as lines of text; ``peak`` are those about the device."""
+def printed(found: dict[str, Any], peak: list[str], asked: str) -> list[str]:
+    """Format the result as lines of text; ``peak`` are those about the device, ``asked`` is the model's name."""
     lines = [f"MFU {found['mfu']:.4f}: {found['achieved_tflops_per_device']:.2f} TFLOP/s a device", *peak]
     if found.get("model", {}).get("unit") == AS_SOURCE:
         lines.append(f"{TWICE_AS_HIGH}: MFU {2 * found['mfu']:.4f}")
     if "model" in found:
         model, amount = found["model"], short(int(found["flops"]))
-        lines.append(f"{model['spec']}, regime {model['regime']}, convention {model['convention']}: {amount}FLOPs a step")
+        rules = f"regime {model['regime']}, convention {model['convention']}"
+        lines.append(f"{asked or model['spec']}, {rules}: {amount}FLOPs a step")
         if found["hfu"] > found["mfu"]:
             lines.append(f"HFU {found['hfu']:.4f}, recomputed work included")
     if found["mfu"] > 1:

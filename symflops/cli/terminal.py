@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+from symflops.evaluate.units import PREFIXES
 from symflops.support.errors import cut, escaped, shown
 
 TYPE_CHECKING = False
@@ -50,14 +51,21 @@ def group(title: str, *arguments: Argument) -> Argument:
     return lambda parser: arguments_of(*arguments)(parser.add_argument_group(title))
 
 
-SPEC = argument("spec", metavar="SPEC", help="name or path of a spec")
+SPEC = argument("spec", metavar="SPEC", help="a model: a name ('symflops list models'), or a path")
 SPEC_OR_CONFIG = arguments_of(
-    argument("spec", nargs="?", metavar="SPEC", help="name or path of a spec; default: found from the config"),
+    argument("spec", nargs="?", metavar="SPEC", help="a model: a name ('symflops list models'), or a path"),
     argument("--lenient", action="store_true", help="let a config without a class have numbers that nothing reads"),
 )
 SPECS = argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all")
-CONFIG = argument("--config", metavar="PATH", help="config.json, model_index.json, a folder with one, or JSON")
-STRUCTURE = argument("--config", metavar="PATH", help="a page for this config: its conditions are decided")
+SET = argument("--set", action="append", metavar="FIELD=VALUE", help="another value for a field of the config; may be repeated")
+CONFIG = arguments_of(
+    argument("--config", metavar="PATH", help="config.json, model_index.json, a folder with one, or JSON"),
+    SET,
+)
+STRUCTURE = arguments_of(
+    argument("--config", metavar="PATH", help="a page for this config: its conditions are decided"),
+    SET,
+)
 ASSUME = argument("--assume", default="", metavar="N=V,..", help='sizes to put into formulas, e.g. "qk_norm=null, K=0"')
 NUMERIC = argument("--numeric", action="store_true", help="formulas with numbers: of --config, or of the defaults")
 BATCH = arguments_of(
@@ -116,10 +124,15 @@ def tell(text: object) -> None:
 
 def scaled(value: int) -> str:
     """Format a number with three decimals and an SI prefix, padded to a fixed width."""
-    for power, prefix in ((18, "E"), (15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):
+    for power, prefix in PREFIXES:
         if value >= 10**power:
             return f"{value / 10**power:9.3f} {prefix}"
     return f"{value:9d} "
+
+
+def heading_of(args: argparse.Namespace, name: str) -> str:
+    """Return the name by which the model of a command line was asked for, else ``name``."""
+    return getattr(args, "asked", "") or name
 
 
 def short(value: int) -> str:

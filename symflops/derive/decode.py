@@ -1,27 +1,33 @@
-"""Decodes work over a key-value cache, and splits work by lengths in its counts and by what PyTorch's counter sees.
+"""Sums work over the calls that keep a state, and splits work by lengths in its counts and by what PyTorch's counter sees.
 
-A step runs ``x`` new tokens after ``past`` cached ones: queries see ``past + x`` keys, and all other work costs as much as
-``x`` tokens. A generation of ``new`` tokens first runs the whole ``prompt``, which yields the first new token, then one token
-at a time, ``max(0, new - 1)`` times. Under any mask, its queries are those of one sequence of ``prompt + max(0, new - 1)``
-tokens.
+Operators say what a call costs that continues ``past`` tokens (:mod:`symflops.formula.state`). A step is one such call with
+``x`` new tokens. A generation of ``new`` tokens first runs the whole ``prompt``, which yields the first new token, then one
+token at a time, ``max(0, new - 1)`` times. Work without new tokens, such as an encoder's, runs in the first call alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import compress
 
-from sympy import Add, Expr, Integer, Rational, Symbol
+from sympy import Add, Expr, Integer, Mul, Symbol
 
-from symflops.formula.functions import Excess, size_symbol
+from symflops.formula.functions import AtLeast, Equal, Excess, is_index, size_symbol, sizes_in
 from symflops.formula.masks import useful_pairs
 from symflops.formula.polynomial import Polynomial
-from symflops.ir.contraction import Extent
-from symflops.ir.graph import Length, Work
+from symflops.formula.state import NEW, PAST, PROMPT, RESUMED, SINGLE, SYMBOLS
+from symflops.formula.summation import closed_sum
+from symflops.formula.truth import UnknownSizeError
+from symflops.formula.words import as_written
+from symflops.ir.contraction import Contraction, Extent
+from symflops.ir.graph import Graph, Length, Work
 from symflops.support.findings import Diagnostic, SpecError
+
+ZERO, ONE = Integer(0), Integer(1)
+AT_FIRST = dict.fromkeys(SYMBOLS, ZERO)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -93,26 +99,28 @@ def _side(work: Work, kept: Sequence[bool]) -> Work:
     )
 
 
-PAST, PROMPT, NEW = (size_symbol(name) for name in ("past", "prompt", "new"))
-
-
-def decoded(works: Sequence[Work], mode: str, name: str) -> tuple[Work, ...]:
-    """Convert the work of whole sequences to decoding over a key-value cache.
+def decoded(works: Sequence[Work], graph: Graph, mode: str, name: str) -> tuple[tuple[Work, ...], frozenset[Symbol]]:
+    """Convert the work of one call to that of the calls of a regime; returns it with the lengths that are decoded.
 
     Args:
-        works: the work of whole sequences.
-        mode: ``step`` or ``generate``.
-        name: the name of the regime, for error messages.
+        works: The work of one call, whose execution counts do not depend on lengths or on the state.
+        graph: The graph.
+        mode: ``prefill``, ``step`` or ``generate``.
+        name: The name of the regime, for error messages.
 
     Raises:
-        SpecError: the model has no causal self-attention over one length.
+        SpecError: the model keeps nothing for further tokens, or work over a past has no closed form.
     """
-    tokens = decoded_tokens(works)
+    tokens = decoded_tokens(graph)
+    guards = (operator.guard.expr.xreplace(AT_FIRST) for operator in graph.operators() if operator.keeps)
+    conditions = [guard for guard in guards if not any(is_index(symbol.name) for symbol in guard.free_symbols)]
+    if tokens and conditions and ONE not in conditions and (sizes := sizes_in(*conditions)):
+        message = f"regime '{name}' decodes, and the model keeps something for further tokens if {as_written(conditions[0])}"
+        raise UnknownSizeError(sizes[0], Diagnostic("structural-size", message, None))
     if not tokens:
-        message = f"regime '{name}' decodes, and the model has no causal self-attention"
-        raise SpecError(
-            [Diagnostic("no-decoder", message, None, "an attention with 'mask: causal', query and key of one stream")]
-        )
+        message = f"regime '{name}' decodes, and the model keeps nothing for further tokens"
+        hint = "an attention with 'mask: causal', query and key of one stream; a 'scan'; or 'keep'"
+        raise SpecError([Diagnostic("no-decoder", message, None, hint)])
     for work in works:
         pairs = work.contraction.extent.pairs
         if pairs is not None and any(mask.base == "causal" and mask.looks_ahead for mask, _ in pairs.masks):
@@ -120,14 +128,17 @@ def decoded(works: Sequence[Work], mode: str, name: str) -> tuple[Work, ...]:
             raise SpecError(
                 [Diagnostic("no-decoder", message, None, "a causal mask with 'blocks' or 'sees' is of whole sequences")]
             )
-    change = _step if mode == "step" else _generate(tokens)
-    return tuple(replace(work, contraction=replace(work.contraction, extent=change(work.contraction.extent))) for work in works)
+    if mode == "prefill":
+        return tuple(works), frozenset()
+    calls = _Calls(tokens, graph, mode, name)
+    return tuple(replace(work, contraction=calls.contraction(work)) for work in works), tokens
 
 
-def decoded_tokens(works: Sequence[Work]) -> frozenset[Symbol]:
-    """Symbols of the lengths of those sequences that are decoded token by token."""
-    found = (work.contraction.extent.tokens for work in works)
-    return frozenset(tokens for tokens in found if isinstance(tokens, Symbol))
+def decoded_tokens(graph: Graph) -> frozenset[Symbol]:
+    """Symbols of the lengths of which a call keeps something for further tokens."""
+    lengths = {length.symbol for length in graph.lengths}
+    kept = (one.stream.rows.free_symbols & lengths for operator in graph.operators() for one in operator.keeps)
+    return frozenset(symbol for symbols in kept for symbol in symbols)
 
 
 def variables(mode: str, length: Length) -> tuple[Length, ...]:
@@ -143,31 +154,74 @@ def variables(mode: str, length: Length) -> tuple[Length, ...]:
 def positions(group: Sequence[Length]) -> Expr:
     """Number of positions of an item whose batch variables are ``group``, cached positions included."""
     first, *others = [length.symbol for length in group]
-    return first if not others else first + PAST if PAST in others else PROMPT + Excess(NEW - 1)
-
-
-def _step(extent: Extent) -> Extent:
-    if extent.tokens is None or extent.pairs is None:
-        return extent
-    keys = PAST + extent.tokens
-    useful = Add(*(case.expr * useful_pairs(mask, extent.tokens, keys) for mask, case in extent.pairs.masks))
-    return replace(extent, executed=useful if extent.executed == extent.useful else extent.tokens * keys, useful=useful)
+    return first if not others else first + PAST if PAST in others else PROMPT + STEPS
 
 
 def tokens_run(tokens: frozenset[Symbol], mode: str) -> dict[Symbol, Expr]:
     """Map each length in ``tokens`` to the tokens that a generation runs; empty for the mode ``step``."""
-    return dict.fromkeys(tokens, PROMPT + Excess(NEW - 1)) if mode == "generate" else {}
+    return dict.fromkeys(tokens, PROMPT + STEPS) if mode == "generate" else {}
 
 
-def _generate(tokens: frozenset[Symbol]) -> Callable[[Extent], Extent]:
-    steps: Expr = Excess(NEW - 1)
-    run = tokens_run(tokens, "generate")
+STEPS: Expr = Excess(NEW - 1)
+INDEX = size_symbol("step@")
 
-    def change(extent: Extent) -> Extent:
-        if extent.tokens is None or extent.pairs is None:
-            return replace(extent, executed=extent.executed.xreplace(run), useful=extent.useful.xreplace(run))
-        useful = Add(*(case.expr * useful_pairs(mask, PROMPT + steps, PROMPT + steps) for mask, case in extent.pairs.masks))
-        executed = PROMPT**2 + steps * PROMPT + Rational(1, 2) * steps * (steps + 1)
-        return replace(extent, executed=useful if extent.executed == extent.useful else executed, useful=useful)
 
-    return change
+class _Calls:
+    """Sums the runs of one call over the calls of a step or a generation.
+
+    Args:
+        tokens: The lengths that are decoded.
+        graph: The graph.
+        mode: ``step`` or ``generate``.
+        name: The name of the regime, for error messages.
+    """
+
+    def __init__(self, tokens: frozenset[Symbol], graph: Graph, mode: str, name: str) -> None:
+        self.tokens, self.mode, self.name = tokens, mode, name
+        self.lengths = {length.symbol: length.items for length in graph.lengths}
+        self.items = {self.lengths[symbol] for symbol in tokens}
+        self.first: dict[Expr, Expr] = {PAST: ZERO, RESUMED: ZERO, SINGLE: ZERO, **dict.fromkeys(tokens, PROMPT)}
+        self.next: dict[Expr, Expr] = {PAST: PROMPT + INDEX, RESUMED: ONE, SINGLE: ONE, **dict.fromkeys(tokens, ONE)}
+        resumed = AtLeast(PAST, ONE)
+        single = resumed * Mul(*(Equal(symbol, ONE) for symbol in tokens))
+        self.step: dict[Expr, Expr] = {RESUMED: resumed, SINGLE: single}
+
+    def contraction(self, work: Work) -> Contraction:
+        """The contraction of ``work`` with its runs in all calls."""
+        extent, items = work.contraction.extent, work.contraction.items
+        varied = (extent.executed.free_symbols | extent.useful.free_symbols) & self.lengths.keys()
+        if varied and varied.isdisjoint(self.tokens):
+            executed, useful = (self.once(one, items) for one in (extent.executed, extent.useful))
+        else:
+            executed = self.runs(extent.executed, work)
+            useful = executed if extent.executed == extent.useful else self.useful(extent, work)
+        return replace(work.contraction, extent=replace(extent, executed=executed, useful=useful))
+
+    def once(self, runs: Expr, items: str) -> Expr:
+        """Runs of work that the first call alone has, since its results are kept."""
+        if self.mode == "generate":
+            return runs.xreplace(self.first)
+        return (1 - self.step[RESUMED]) * runs.xreplace(self.step) if items in self.items else ZERO
+
+    def runs(self, runs: Expr, work: Work) -> Expr:
+        """Runs in all calls.
+
+        Raises:
+            SpecError: they have no closed form.
+        """
+        if self.mode == "step":
+            return runs.xreplace(self.step)
+        later = closed_sum(INDEX, ZERO, STEPS, runs.xreplace(self.next))
+        if later is None:
+            message = f"regime '{self.name}' decodes, and the work of '{work.operator.path}' over all steps has no closed form"
+            raise SpecError(
+                [Diagnostic("no-decoder", message, work.operator.span, "a regime with 'decode: step' has one step")]
+            )
+        return Polynomial.of(runs.xreplace(self.first) + later).expr
+
+    def useful(self, extent: Extent, work: Work) -> Expr:
+        """Useful runs in all calls: of causal self-attention, those of one sequence of all tokens."""
+        if self.mode == "step" or extent.tokens is None or extent.pairs is None:
+            return self.runs(extent.useful, work)
+        rows = PROMPT + STEPS
+        return Add(*(case.expr * useful_pairs(mask, rows, rows) for mask, case in extent.pairs.masks))

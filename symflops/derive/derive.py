@@ -18,11 +18,12 @@ from sympy import Expr, Integer, Symbol
 
 from symflops.derive.adapters import adapt, with_elements
 from symflops.derive.analyses import Copies, Trains, lives, needs, operand_need, trainable
-from symflops.derive.decode import decoded, decoded_tokens, spread
+from symflops.derive.decode import decoded, spread
 from symflops.derive.iterations import Facts, iterations
 from symflops.derive.recompute import is_inside, recomputed, reentrant
 from symflops.derive.regime_checks import check_patterns, check_size, rules_of
 from symflops.formula.polynomial import Polynomial
+from symflops.formula.state import SYMBOLS
 from symflops.formula.truth import NO, YES, Truth, any_of
 from symflops.ir.contraction import Contraction
 from symflops.ir.graph import DEAD_END, Derivation, Gradient, Graph, Work
@@ -59,9 +60,8 @@ def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset())
     works = tuple(_passes(work, regime.passes) for work in tally.works())
     tokens: frozenset[Symbol] = frozenset()
     if regime.decode:
-        works = tuple(part for work in works for part in spread(work, lengths))
-        tokens = decoded_tokens(works)
-        works = decoded(works, regime.decode, regime.name)
+        works = tuple(part for work in works for part in spread(work, lengths | SYMBOLS))
+        works, tokens = decoded(works, graph, regime.decode, regime.name)
     parameters = tally.copies.counts()
     return Derivation(graph, written, works, parameters, tokens, rules_of(graph, regime, parameters))
 

@@ -1,7 +1,8 @@
 """Checks a regime against a graph, and names the rules by which it differs from training everything.
 
 A forward-only regime needs no rule: each record of a whole step measures it. A record of another regime measures its rules on
-the operator kinds of that model, which covers all classes made of these kinds (``specs/measured.json``).
+the operator kinds of that model, which covers all classes made of these kinds (``specs/measured.json``). What a class keeps
+between its calls is its own, so records of decoding cover their class alone.
 """
 
 from __future__ import annotations
@@ -110,6 +111,7 @@ def tails(pattern: str, names: Iterable[str]) -> list[str]:
 
 
 Rules = tuple[tuple[str, frozenset[str]], ...]
+"""(name of a rule, operator kinds that it acts on; of a decoding rule, the names of the classes)"""
 
 
 def rules_of(graph: Graph, regime: Regime, parameters: Sequence[ParameterCount]) -> Rules:
@@ -122,7 +124,6 @@ def rules_of(graph: Graph, regime: Regime, parameters: Sequence[ParameterCount])
     own = (entry.trains for entry in parameters if entry.parameter.trainable and not entry.parameter.adapter)
     backward = bool(regime.input_grad or regime.force_grad) or any(entry.trains for entry in parameters)
     conditions = {
-        "decode": regime.decode,
         "parts": regime.parts,
         "freeze": backward and not all(own),
         "loss": backward and regime.loss and set(regime.loss) != outputs,
@@ -130,6 +131,9 @@ def rules_of(graph: Graph, regime: Regime, parameters: Sequence[ParameterCount])
         "force_grad": regime.force_grad,
     }
     found = {name: everything for name, holds in conditions.items() if holds}
+    if regime.decode:
+        name = "decode" if regime.decode == "step" else regime.decode
+        found[name] = frozenset(reference.rpartition(".")[2] for reference in graph.spec.alike) or everything
     for adapter in regime.adapters:  # rank-stabilised LoRA only changes a scale, which costs nothing
         name = "dora with dropout" if adapter.dropout else "dora"
         added = (one.kind for one in graph.operators() if any(parameter.adapter for parameter in one.parameters))

@@ -39,6 +39,7 @@ class InterpretedEstimator:
     """
 
     account, proven = "", False  # comparison of parameters with a live module, and whether the real class agrees
+    asked = ""  # the name by which the model was asked for
 
     def __init__(
         self,

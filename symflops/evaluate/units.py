@@ -11,12 +11,23 @@ if TYPE_CHECKING:
     from typing import Any
 
 NAMES = {"flops": "FLOPs", "macs": "MACs", "macs_as_flops": "FLOPs"}
+PREFIXES = (18, "E"), (15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")
 MULTIPLY_ADD = {"flops": "two FLOPs", "macs": "one MAC", "macs_as_flops": "one FLOP"}
 AS_SOURCE = "macs_as_flops"
 """The unit of a convention whose source counts a multiply-add as one FLOP."""
 TWICE_AS_HIGH = (
     "Its source counts a multiply-add as one FLOP, and so do FLOPs, rates and MFU here; counted as two, each is twice as high"
 )
+
+
+def scaled(value: int) -> str:
+    """Format a number with at most four digits and an SI prefix.
+
+    >>> scaled(6738415616), scaled(12)
+    ('6.738 G', '12')
+    """
+    found = next(((power, prefix) for power, prefix in PREFIXES if value >= 10**power), None)
+    return f"{value / 10 ** found[0]:.3f} {found[1]}" if found else f"{value}"
 
 
 def unit_of(estimator: Any) -> str:

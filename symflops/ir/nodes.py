@@ -140,6 +140,23 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What an operator keeps for later calls of the model, per item: ``rows`` of ``width`` elements.
+
+    Attributes:
+        kind: ``keys and values``, ``latent``, ``convolution`` or ``state``.
+        stream: The stream of the tokens of one call that it is made of.
+        rows: Number of rows after the call.
+        width: Elements of a row.
+    """
+
+    kind: str
+    stream: Stream
+    rows: Expr
+    width: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Operator:
     """One step of the forward pass.
 
@@ -169,6 +186,7 @@ class Operator:
         forces: The condition under which the class makes its results require a gradient.
         fields: The values of its fields in the spec, by name.
         named: The ids of its operands, by field.
+        keeps: What it keeps for later calls.
     """
 
     id: int
@@ -195,6 +213,7 @@ class Operator:
     forces: Truth = NO
     fields: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     named: Mapping[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+    keeps: tuple[Kept, ...] = ()
 
     @property
     def modules(self) -> tuple[Path, ...]:

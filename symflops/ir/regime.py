@@ -93,8 +93,8 @@ class Regime:
         force_grad: Patterns of modules whose results are made to require a gradient.
         no_force_grad: Patterns of modules whose results are not, although the spec says that the class does so.
         parts: Optional parts of the model that run, such as prediction heads that its class does not build.
-        decode: Causal self-attention over a cache: ``step`` for new tokens after past ones, ``generate`` for the sum over all
-            steps of a generation after a prompt; empty without a cache.
+        decode: Calls that keep a state for later ones: ``prefill`` for a prompt, ``step`` for new tokens after past ones,
+            ``generate`` for the sum over all calls of a generation after a prompt; empty for calls that keep none.
         doc: What it is.
         adapters: The adapters.
         recompute: Activation checkpointing; None: none.

@@ -14,11 +14,13 @@ from symflops.support.errors import SymflopsError, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from symflops.read.spec_files import SpecFile
 
+PUBLISHED = "pub-"
+"""Prefix of the names of published models among the records."""
 OTHERS = ("assumed", "blocks")  # folders whose specs are found only by name, and that have none
 PACKAGE = os.path.dirname(
     os.path.dirname(os.path.abspath(__file__))
@@ -29,7 +31,7 @@ class UnknownModelError(SymflopsError):
     """No spec describes the model that a config or a name stands for."""
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _parsed(path: str, _changed: int) -> Any:
     """Parse a JSON file; cached until ``_changed``, its modification time, differs."""
     with open(path, "rb") as file:
@@ -97,20 +99,39 @@ class Catalog:
             raise SymflopsError(f"{path} is damaged: run 'symflops generate {name}'")
         return found
 
-    def published(self) -> dict[str, list[dict[str, Any]]]:
-        """Return spec -> its published models with measurements; empty for a local catalog.
+    def beside(self, file: str, field: str) -> dict[str, Any]:
+        """Return a field of a JSON file beside the shipped specs; empty for a local catalog, or without the file.
 
         Raises:
             SymflopsError: the file is damaged.
         """
-        path = os.path.join(self.folder, "specs", "published.json")
+        path = os.path.join(self.folder, "specs", file)
         try:
-            found = _parsed(path, os.stat(path).st_mtime_ns)["specs"] if self.shipped else {}
+            found = _parsed(path, os.stat(path).st_mtime_ns)[field] if self.shipped else {}
         except FileNotFoundError:
             found = {}
         except (OSError, ValueError, RecursionError, LookupError, TypeError):
             raise SymflopsError(f"{path} is damaged: install symflops again") from None
-        return {name: models for name, models in found.items() if name in self.specs}
+        return dict(found)
+
+    def published(self) -> dict[str, list[dict[str, Any]]]:
+        """Return spec -> its published models with measurements, as :meth:`beside` reads them."""
+        return {name: models for name, models in self.beside("published.json", "specs").items() if name in self.specs}
+
+    def models(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        """Iterate over published models by spec, measured ones first: (spec, name of the model, its row)."""
+        measured, checkpoints = self.published(), self.beside("checkpoints.json", "specs")
+        for name in self.specs:
+            rows = (model for model in measured.get(name, ()) if model["name"].startswith(PUBLISHED))
+            found = {model["name"].removeprefix(PUBLISHED): model for model in rows}
+            for model in checkpoints.get(name, ()):
+                found.setdefault(model["name"], model)
+            yield from ((name, short, model) for short, model in found.items())
+
+    def repositories(self) -> dict[str, dict[str, Any]]:
+        """Return repository -> its row: the published ``model`` with its sizes, ``parameters``, ``source``, other names."""
+        found = self.beside("repositories.json", "repositories")
+        return {name: row for name, row in found.items() if row["model"].partition("/")[0] in self.specs}
 
     def measured(self, name: str) -> Mapping[str, Any]:
         """Summary of a spec's records; see :func:`symflops.library.records.verified.catalogued`."""

@@ -30,6 +30,8 @@ SIMILAR = 0.4
 """The share of common fields from which two models count as similar."""
 WAY = "'symflops list' shows every class, 'estimate --trace' (trace=True) runs the class itself, 'symflops draft' writes a spec"
 
+CONFIGS = ("model_index.json", "config.json", "transformer/config.json")
+"""The files of a folder that may hold its config, in the order in which they are tried."""
 DENOISING = ("transformer", "unet")
 """The names of a pipeline's denoising components in diffusers."""
 
@@ -46,7 +48,7 @@ def read_config(path: Any) -> dict[str, Any]:
     if not isinstance(path, (str, os.PathLike)):
         return config_of(path)
     if os.path.isdir(path):
-        names = [os.path.join(path, name) for name in ("model_index.json", "config.json", "transformer/config.json")]
+        names = [os.path.join(path, name) for name in CONFIGS]
         path = next((name for name in names if os.path.isfile(name)), names[1])
     config = parse_json(str(path), "the config") if str(path).lstrip().startswith("{") else read_json(path)
     if not isinstance(config, dict):

@@ -1,4 +1,4 @@
-"""Finds the program of a model by its name or config, and estimates with it. Imports neither sympy nor YAML."""
+"""Finds the program of a model by its name or config. Imports neither sympy nor YAML."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os.path
 
 from symflops.evaluate import evidence
 from symflops.evaluate.classes import class_in, class_name, without_pipeline
+from symflops.evaluate.estimate import Estimate
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.moments import per_token, tokens_of
 from symflops.evaluate.stored import Stored
@@ -17,8 +18,8 @@ from symflops.support.errors import SymflopsError, shown
 from symflops.support.reading import read_bytes, what_counts
 
 __all__ = [
-    "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "config_of", "described", "estimate",
-    "estimator", "interpreted", "interpreter", "read_config", "result",
+    "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "config_of", "described", "estimator",
+    "interpreted", "interpreter", "read_config", "result",
 ]  # fmt: skip
 
 TYPE_CHECKING = False
@@ -179,44 +180,17 @@ def is_file(*names: object) -> bool:
 
 
 def warn(text: str, level: int = 7) -> None:
-    """Warn the caller of :func:`estimate` or :func:`estimator`, ``level`` calls above."""
+    """Warn the caller of a public function, ``level`` calls above."""
     import warnings
 
     warnings.warn(shown(text), stacklevel=level)
 
 
-def estimate(
-    config: Any,
-    batch: Mapping[str, Any],
-    *,
-    regime: str = "full",
-    convention: str = "symflops",
-    spec: str | None = None,
-    strict: bool = False,
-    lenient: bool = False,
-) -> dict[str, Any]:
-    """Return parameters and FLOPs of one step on a batch, as ``symflops estimate --json`` prints them.
-
-    ``config`` is the contents of a config.json, a path to one, or a config object; ``batch`` maps each stream to a list
-    of one entry per item. With ``lenient``, a config without a class may have numbers that nothing reads.
-
-    Raises:
-        SymflopsError: an unknown model, regime, convention or stream, or a config or batch that does not fit; or, if
-            ``strict``, a key of the config that neither the spec nor the class knows.
-    """
-    found = config_of(config)
-    catalog, name = (by_name(spec), spec) if spec else by_config(found, lenient)
-    estimate = result(interpreted(catalog, name, found, regime, convention, strict=strict), batch)
-    for note in estimate["notes"]:
-        warn(note, 3)
-    return estimate
-
-
-def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, Any]:
+def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> Estimate:
     """Build the JSON object of an estimate: figures of one step on ``batch``, in the unit of the convention."""
     m = model.moments(**batch)
     tokens, total = tokens_of(model.stored, model.regime, model.sizes, m), model.total(m)
-    return {
+    found = Estimate({
         "schema": 1,
         "spec": model.name,
         "variant": model.variant,
@@ -235,4 +209,6 @@ def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, A
         "moments": m.as_dict(),
         "notes": [*model.notes(batch), *notes(model, batch)],
         "evidence": model.evidence,
-    }
+    })  # fmt: skip
+    found.asked = model.asked
+    return found

@@ -16,6 +16,7 @@ from symflops.derive.iterations import all_iterations
 from symflops.formula import formula
 from symflops.formula.functions import AtLeast, CeilDiv, Excess, FloorDiv, Least, Modulo, Whole, is_index
 from symflops.formula.polynomial import Polynomial
+from symflops.formula.state import has_state
 from symflops.formula.truth import YES, Truth
 from symflops.formula.words import said
 from symflops.ir.batch import InnerLength, Requirement
@@ -94,6 +95,8 @@ class _Needs:
         for operator in self.graph.operators():
             for need in operator.needs:
                 read = need.length.free_symbols | operator.guard.expr.free_symbols
+                if has_state(need.length, operator.guard.expr):
+                    continue  # no call that a regime describes lacks tokens
                 single = any(is_index(symbol.name) for symbol in read) or need.length.has(Whole)
                 items = self.streams[operator.results[0]].items if operator.results else ONCE
                 if items != ONCE and not single and not read.isdisjoint(self.variables):

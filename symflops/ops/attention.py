@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from itertools import product
 from typing import Any, NoReturn
 
 from sympy import Add, Expr, Integer, Mul
 
 from symflops.formula.domain import Setting, is_null
-from symflops.formula.functions import FloorDiv, Modulo, Most
-from symflops.formula.masks import Mask, useful_pairs
+from symflops.formula.functions import FloorDiv, Least, Modulo, Most
+from symflops.formula.masks import Mask, bounds_of as mask_bounds, useful_pairs
 from symflops.formula.truth import NO, YES, Truth, all_of
 from symflops.formula.words import said, words_of
 from symflops.ir.contraction import Extent, Operand, Pairs
-from symflops.ir.nodes import Part, Stream, Value
+from symflops.ir.nodes import Kept, Part, Stream, Value
 from symflops.ops.attention_blocks import with_blocks
 from symflops.ops.elementwise import joining
 from symflops.ops.kind import Call, Field, Form, cases, operator_kind, symbol_or_value
@@ -65,6 +66,7 @@ def attention(call: Call) -> None:
             also=(*queries[0].long, *keys[0].long),
         )
     extents = extents_of(call, queries, keys)
+    keep_keys(call, extents[items], keys, values)
     bias = call.values.get("bias", ())
     q = Operand("q", tuple(value.id for value in queries))
     k = Operand("k", tuple(value.id for value in keys))
@@ -169,7 +171,7 @@ def extents_of(call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...]) 
         pairs, useful = (fold * each for each in windowed(call, queries, folded, windows))
         mask = Mask() if useful == pairs else Mask(picked=useful)
         return {items: Extent(pairs, useful, mask.name, pairs=Pairs(Integer(1), pairs, Integer(1), ((mask, YES),), heads))}
-    extents = {items: masked(masks, heads, fold, lq, lk, bool(folded))}
+    extents = {items: masked(call, masks, fold, lq, lk, bool(folded))}
     for over, mask in others.items():
         pairs = useful_pairs(mask, Integer(0), Integer(0))
         extents[over] = Extent(Integer(0), pairs, mask.name, pairs=Pairs(Integer(1), pairs, Integer(1), ((mask, YES),), heads))
@@ -182,24 +184,46 @@ def computed(call: Call, extent: Extent) -> Extent:
     return replace(extent, executed=sparse * extent.useful + (1 - sparse) * extent.executed)
 
 
-def masked(masks: dict[Mask, Truth], heads: Expr, fold: Expr, lq: Expr, lk: Expr, folded: bool) -> Extent:
+def masked(call: Call, masks: dict[Mask, Truth], fold: Expr, lq: Expr, lk: Expr, folded: bool) -> Extent:
     """The pairs of queries and keys that the model computes, and those of them that masks leave.
 
+    Causal self-attention of a stateful call also has the keys that it kept of the past: those within the bounds of its mask.
+
     Args:
+        call: The call of the operator.
         masks: Each mask with the condition under which it applies.
-        heads: Number of query heads.
         fold: Product of the folded axes: how often these pairs occur.
         lq: Number of queries.
         lk: Number of keys.
         folded: Whether there are folded axes.
     """
-    useful = Add(*(case.expr * useful_pairs(mask, lq, lk) for mask, case in masks.items()))
+    past = call.state.past
     names = dict.fromkeys(mask.name or "full" for mask in masks)
     all_causal = all(mask.base == "causal" and mask.local is None and not mask.looks_ahead for mask in masks)
-    square = all_causal and lq == lk and not folded
+    square, kept = (all_causal and not folded and lk == rows for rows in (lq, lq + past))
+    if square:
+        executed = lq * (lq + Add(*(case.expr * within(mask, past) for mask, case in masks.items())))
+        lk += past
+    else:
+        executed = fold * lq * lk
+    useful = Add(*(case.expr * useful_pairs(mask, lq, lk) for mask, case in masks.items()))
     name = "" if list(names) == ["full"] else " or ".join(names)
-    pairs = Pairs(fold, lq, lk, tuple(masks.items()), heads)
-    return Extent(fold * lq * lk, fold * useful, name, lq if square else None, pairs)
+    pairs = Pairs(fold, lq, lk, tuple(masks.items()), call.number("heads"))
+    return Extent(executed, fold * useful, name, lq if square or kept else None, pairs)
+
+
+def within(mask: Mask, keys: Expr) -> Expr:
+    """Number of the last ``keys`` that are kept for further tokens: with a bound, all but one of the keys within it."""
+    return reduce(Least, (bound - 1 for bound in mask_bounds(mask)), keys) if keys != 0 else keys
+
+
+def keep_keys(call: Call, extent: Extent, keys: tuple[Value, ...], values: tuple[Value, ...]) -> None:
+    """Declare that causal self-attention keeps its keys and values, unless they were made of what another operator keeps."""
+    if extent.tokens is None or extent.pairs is None or len(keys) != 1 or keys[0].stream.rows != extent.tokens:
+        return
+    rows = extent.tokens + call.state.past
+    left = Add(*(case.expr * within(mask, rows) for mask, case in extent.pairs.masks))
+    call.keeps.append(Kept("keys and values", keys[0].stream, left, call.width(keys[0]) + call.width(values[0])))
 
 
 def masks_of(call: Call) -> dict[Mask, Truth]:

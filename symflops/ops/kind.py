@@ -19,11 +19,12 @@ from sympy import Expr
 from symflops.formula.definitions import Definitions
 from symflops.formula.domain import Choice, Setting
 from symflops.formula.functions import Modulo
+from symflops.formula.state import WITHOUT, State
 from symflops.formula.truth import NO, YES, Truth
 from symflops.formula.words import said
 from symflops.ir.contraction import Contraction, Extent, Operand
 from symflops.ir.convention import ROLES
-from symflops.ir.nodes import Need, Parameter, Stream, Value
+from symflops.ir.nodes import Kept, Need, Parameter, Stream, Value
 from symflops.ir.patterns import Path
 from symflops.support.findings import Diagnostic, Label, Span, SpecError
 
@@ -123,6 +124,7 @@ class Call:
         streams: The streams that fields can name.
         guard: The condition under which the operator exists.
         stacks: The stacks of the graph.
+        state: What the call of the model keeps and continues.
     """
 
     path: Path
@@ -135,17 +137,18 @@ class Call:
     streams: Any
     guard: Truth = YES
     stacks: Any = None
+    state: State = WITHOUT
 
     def __post_init__(self) -> None:
         self.parameters: list[Parameter] = []
         self.contractions: list[Contraction] = []
+        self.keeps: list[Kept] = []
         self.results: list[tuple[Stream, Expr | None]] = []
         self.needs: list[Need] = []
         self.fits: list[tuple[Expr, str]] = []  # must be 0, each with the message if it is not
         self.saves: str | None = None
-        self.flows = True
         self.forces = NO  # whether its results need a gradient, whatever they come from
-        self.caption = ""
+        self.flows, self.caption = True, ""
         self.moved: tuple[tuple[Value, Truth], ...] | None = None  # values passed on unchanged
         self.sequence: Any = None  # the sequence that a push or pop uses
         self.warnings: list[Diagnostic] = []
@@ -223,13 +226,8 @@ class Call:
     def width(self, value: Value, field: str = "from") -> Expr:
         """The width of ``value``; raises an error at ``field`` if it has none, as it contains indices."""
         if value.width is None:
-            self.fail(
-                "no-width",
-                f"'{value.name}' carries indices and has no width",
-                field,
-                "read it with an embedding",
-                also=value.wide,
-            )
+            message = f"'{value.name}' carries indices and has no width"
+            self.fail("no-width", message, field, "read it with an embedding", also=value.wide)
         return value.width
 
     def has(self, field: str) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, Mul
 
 from symflops.formula.words import said
 from symflops.ir.index_sets import ONCE
-from symflops.ir.nodes import Need, Stream
+from symflops.ir.nodes import Kept, Need, Part, Stream
 from symflops.ops.kind import FROM, Call, Field, Form, Kind, operator_kind
 
 WIDTH = Field("width", Form.EXPRESSION, "the new width; default: the old one")
@@ -137,6 +137,30 @@ def pool(call: Call) -> None:
 
 slice_ = change_of_rows("slice", "the first rows, or those in the middle, of each axis; it may leave none", taken_rows(0))
 select = change_of_rows("select", "some of the rows, each at most once, in any order; it may leave none", taken_rows(0))
+
+
+@operator_kind(
+    "keep",
+    "the rows of earlier calls before those of this one, which keeps them for later calls",
+    FROM,
+    Field("kind", Form.WORD, "what it is", default="latent", words=("latent", "convolution", "state")),
+    Field("last", Form.EXPRESSION, "how many of the last rows are kept; default: all"),
+    Field("width", Form.EXPRESSION, "elements that are kept for each; default: the operand's width"),
+    saves="nothing",
+)
+def keep(call: Call) -> None:
+    """Declare the result, the past along the last axis before the operand; without ``last`` the tokens of all calls."""
+    x = call.operand()
+    if len(x.stream.parts) != 1 or not x.stream.parts[0].axes:
+        call.fail("bad-field", f"'{x.name}' has no axis of tokens", "from", "keep a value with one part")
+    (*axes, (name, length)) = x.stream.parts[0].axes
+    past, width = call.state.past, call.number("width") if call.has("width") else call.width(x)
+    rows = length + past
+    if call.has("last"):
+        rows = call.number("last")
+        past = rows * call.state.resumed.expr
+    call.keeps.append(Kept(call.fields["kind"], x.stream, Mul(*(size for _, size in axes), rows), width))
+    call.result(Stream(x.stream.items, (Part((*axes, (name, length + past))),)), x.width)
 
 
 @operator_kind("pad_batch", "rows added to each item, up to the longest one of the batch", FROM, *ROWS, saves="nothing")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from sympy import Integer
+
 from symflops.formula.words import words_of
 from symflops.ir.contraction import Operand
+from symflops.ir.nodes import Kept
 from symflops.ops.elementwise import rows_match
 from symflops.ops.kind import FROM, Call, Field, Form, operator_kind, whole
 
@@ -38,5 +41,6 @@ def scan(call: Call) -> None:
     call.contract("b = dt B u", whole(u), Operand("B", (write.id, dt.id)), size, items, rows, "scan", seen=False)
     inner = Operand("b", inner=("b = dt B u",))
     call.contract("h = a h + b", Operand("a", decays), inner, size, items, rows, "scan", seen=False)
+    call.keeps.append(Kept("state", u.stream, Integer(1), size))
     call.caption = f"{words_of(call.number('state'))} per channel"
     call.result(u.stream, size)

@@ -10,7 +10,7 @@ from symflops.ops.linear import bilinear, linear
 from symflops.ops.lookup import embedding, raw_parameter
 from symflops.ops.matmul import matmul
 from symflops.ops.norms import normalisation
-from symflops.ops.reshape import expand, flatten_batch, identity, pad, pad_batch, pool, reshape, select, slice_
+from symflops.ops.reshape import expand, flatten_batch, identity, keep, pad, pad_batch, pool, reshape, select, slice_
 from symflops.ops.scan import scan
 from symflops.ops.stacks import gather, pop, push
 from symflops.ops.triangular import triangular_inverse, triangular_solve
@@ -39,6 +39,7 @@ ALL: tuple[Kind, ...] = (
     concat,
     split,
     identity,
+    keep,
     reshape,
     expand,
     pad,

@@ -175,7 +175,12 @@ REGIME = (
     Field("name", Form.TEXT, "what it is called"),
     Field("doc", Form.TEXT, "what it is"),
     Field("lenient", Form.FLAG, "a pattern may match nothing if another one of its list matches"),
-    Field("decode", Form.WORD, "token by token: new ones over past ones, or a whole generation", words=("step", "generate")),
+    Field(
+        "decode",
+        Form.WORD,
+        "calls that keep a state: a prompt, new tokens over past ones, or a whole generation",
+        words=("prefill", "step", "generate"),
+    ),
     *TRAINING,
     Field("adapters", Form.LIST, "adapters beside linears and convolutions", fields=ADAPTER),
     Field("recompute", Form.FIELDS, "what the backward pass computes again", fields=RECOMPUTE),

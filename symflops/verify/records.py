@@ -3,13 +3,18 @@
 A record holds what a real model was built from and what was measured on it: ``class``, ``config_json``, ``inputs``,
 ``params_by_tensor`` (list indices replaced by ``*`` and summed), ``fwd_flops``, ``bwd_flops``, ``by_module_fwd`` and, where
 PyTorch's counter missed something, ``uncounted_ops``. Configs and batches of published models become presets of a page.
+
+A record of calls that keep a state has ``calls``, each with its ``regime``, ``batch``, ``fwd_flops`` and, as ``cache``, the
+elements that the class's own cache has afterwards; each call is read as a record of its own.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 from pathlib import Path
 from types import NoneType
@@ -38,7 +43,7 @@ FIELDS: Mapping[str, tuple[type, ...]] = {
 FIGURES, COUNTS = {...: int}, {...: {"flops": (int, NoneType)}}
 SHAPES: Mapping[str, Any] = {
     "params_by_tensor": FIGURES, "by_module_fwd": FIGURES, "params_trainable": int, "bwd_flops_grouped_conv_fixed": int,
-    "uncounted_ops": {"fwd": COUNTS, "bwd": COUNTS}, "tokens": dict, "inputs": dict, "regime": dict,
+    "uncounted_ops": {"fwd": COUNTS, "bwd": COUNTS}, "tokens": dict, "inputs": dict, "regime": dict, "batch": dict,
 }  # fmt: skip
 """Expected JSON structure of further fields, if they are present and not null."""
 Record = Mapping[str, Any]
@@ -92,7 +97,7 @@ def read_records(folder: Path) -> Iterator[Record]:
         found = read_json(path)
         if not isinstance(found, list) or not all(isinstance(record, dict) and "class" in record for record in found):
             raise SymflopsError(f"{path}: not a list of records")
-        for number, record in enumerate(found, 1):
+        for number, record in enumerate(called(found), 1):
             for name, kinds in FIELDS.items():
                 if not isinstance(record.get(name, ...), kinds) or isinstance(record[name], bool):
                     raise SymflopsError(f"{path}: record {number} has no valid '{name}'")
@@ -100,6 +105,16 @@ def read_records(folder: Path) -> Iterator[Record]:
                 if record.get(name) is not None and not fits(record[name], shape):
                     raise SymflopsError(f"{path}: record {number} has no valid '{name}'")
             yield record
+
+
+def called(records: Iterable[Record]) -> Iterator[Record]:
+    """Yield each call of a record with ``calls`` as a record of its own, without gradients; other records unchanged."""
+    for record in records:
+        whole = {name: value for name, value in record.items() if name != "calls"}
+        without = {"bwd_flops": 0, "by_module_fwd": {}}
+        for call in record.get("calls", ({},)):
+            added = {**without, **call, "id": f"{record.get('id')}/{call.get('name')}"} if call else {}
+            yield {**whole, **added}
 
 
 def expected_of(record: Record) -> dict[str, int | None]:
@@ -122,8 +137,11 @@ def verify_record(model: Model, record: Record) -> Verdict:
     """Derive the figures of ``record`` and compare them with the measured ones."""
     expected = expected_of(record)
     try:
-        estimator = model.estimator(config_of_record(model, record), regime_of_record(model, record), "torch")
-        moments = estimator.moments(**batch_of(estimator.stored, arguments_of(model, record)))
+        config, regime = config_of_record(model, record), regime_of_record(model, record)
+        key = "estimator of a record", regime, json.dumps(config, sort_keys=True)  # calls of one class differ in their batches
+        make = partial(model.estimator, config, regime, "torch")
+        estimator = model.memo.once(key, make) if "batch" in record else make()
+        moments = estimator.moments(**(record.get("batch") or batch_of(estimator.stored, arguments_of(model, record))))
         derived: dict[str, int | None] = {
             "parameters": estimator.parameters,
             "forward": estimator.forward(moments),

@@ -14,7 +14,7 @@ from symflops.api import Model, load
 from symflops.build.scopes import MAX_OPERATORS
 from symflops.formula.table import ConfigError
 from symflops.ir.nodes import Operator, walk
-from symflops.library import lookup
+from symflops.library import naming
 from symflops.read.spec_files import roots, specs_in
 from symflops.support.findings import SpecError
 from symflops.verify.cases import LiveCase
@@ -78,7 +78,7 @@ def test_a_config_of_too_many_layers_is_told_which_field_says_so():
     assert "'layers_per_block'" in found.hint and found.span is not None and found.span.text == "n"
     told = "'layers_per_block' is 64.*more than 6,000 operators.*repeats 64 times"
     with Limits(5), pytest.raises(ConfigError, match=told):
-        lookup.estimate({"layers_per_block": 64}, {"latent": [[2, 8, 8]], "prompt": [4]}, spec="unet_3d_condition")
+        naming.estimate({"layers_per_block": 64}, {"latent": [[2, 8, 8]], "prompt": [4]}, spec="unet_3d_condition")
 
 
 def test_blocks_that_double_each_other_end(tmp_path):

@@ -154,7 +154,7 @@ def test_csv_json_arrow_folders_and_patterns_are_tables(table, capsys, tmp_path)
         (["clip", "--columns", "text=n_tokens; images=a,b", "--lengths", "{}"], "not sums over rows (logits)"),
         (["llama", "--columns", "text=n_tokens", "--lengths", "none.parquet"], "none.parquet"),
         (["llama", "--columns", "text=n_tokens", "--lengths", "data.txt"], "a table is a file or pattern that ends in .parquet"),
-        (["llama", "gemma3", "--columns", "text=n_tokens", "--config", "x.json"], "--config is of one model"),
+        (["llama", "gemma3", "--columns", "text=n_tokens", "--config", "x.json"], "--config and --set are of one model"),
         (["llama", "--columns", "text=n_tokens", "--lengths", "{}", "--conventions", ","], "name at least one each"),
         (["lama", "--columns", "text=n_tokens"], "there is no spec 'lama'"),
         (["llama", "--columns", "text=n_tokens", "--lengths", "{}", "--per-sample", "no/folder/x.parquet"], "no/folder"),

@@ -60,8 +60,8 @@ def test_a_rate_of_tokens_needs_no_batch(capsys):
 def test_people_read_which_device_was_meant(capsys):
     assert main(["mfu", "llama", "--batch", BATCH, "--seconds", "3", "--devices", "8", "--peak", "h100", "--regime", "checkpointed"]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("MFU 0.") and "llama, regime checkpointed" in out and "HFU 0." in out
-    assert "'h100' is read as H100 SXM; there is also H100 PCIe" in " ".join(out.split()) and err == ""
+    assert out.startswith("MFU 0.") and "llama (class defaults), regime checkpointed" in out and "HFU 0." in out
+    assert "'h100' is read as H100 SXM; there is also H100 PCIe" in " ".join(out.split()) and err.startswith("symflops: all sizes are the defaults")
 
 
 @pytest.mark.parametrize(

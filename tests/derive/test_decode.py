@@ -1,4 +1,4 @@
-"""Decoding over a cache: steps over a past, and whole generations as the sum of their steps."""
+"""Calls that keep a state: prompts, steps over a past, and whole generations as the sum of their calls."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ SMALL = {"num_hidden_layers": 2, "hidden_size": 12, "num_attention_heads": 3, "i
 MODEL = symflops.load("llama")
 ESTIMATORS = {
     (regime, convention): MODEL.estimator(SMALL, regime, convention)
-    for regime in ("forward", "decode", "generate")
+    for regime in ("forward", "prefill", "decode", "generate")
     for convention in ("symflops", "torch")
 }
+
+
+HEAD = 2 * 12 * 30
 
 
 def forward(regime: str, convention: str, entries: list) -> int:
@@ -23,17 +26,18 @@ def forward(regime: str, convention: str, entries: list) -> int:
 
 
 @pytest.mark.parametrize("convention", ["symflops", "torch"])
-@given(st.integers(0, 40), st.integers(0, 12))
+@given(st.integers(1, 40), st.integers(0, 12))
 @settings(max_examples=60, deadline=None)
-def test_a_generation_is_the_sum_of_its_steps(convention, prompt, new):
+def test_a_generation_is_the_sum_of_its_calls_with_the_head_on_the_last_token(convention, prompt, new):
     steps = [[prompt, 0], *([1, prompt + step] for step in range(new - 1))]
-    assert forward("generate", convention, [[prompt, new]]) == forward("decode", convention, steps)
+    assert forward("generate", convention, [[prompt, new]]) == forward("decode", convention, steps) - HEAD * (prompt - 1)
 
 
 @pytest.mark.parametrize("convention", ["symflops", "torch"])
 def test_without_a_past_a_step_is_a_forward_pass(convention):
     assert forward("decode", convention, [[7, 0], [3, 0]]) == forward("forward", convention, [7, 3])
-    assert forward("generate", convention, [[9, 1]]) == forward("forward", convention, [9])
+    assert forward("generate", convention, [[9, 1]]) == forward("forward", convention, [9]) - 8 * HEAD
+    assert forward("prefill", convention, [9]) == forward("forward", convention, [9])
 
 
 def test_useful_pairs_of_chunks_are_those_of_the_whole():
@@ -49,7 +53,7 @@ def test_a_step_by_hand():
 
 
 def test_a_model_without_causal_attention_does_not_decode():
-    with pytest.raises(SpecError, match="no causal self-attention"):
+    with pytest.raises(SpecError, match="keeps nothing for further tokens"):
         symflops.load("qwen_image").derive("decode")
 
 

@@ -16,7 +16,7 @@ from symflops.evaluate.batch import LONGEST, BatchError
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.lengths import LengthError
 from symflops.evaluate.typical import example_of
-from symflops.library import lookup
+from symflops.library import lookup, naming
 from symflops.support.errors import SymflopsError
 from symflops.training.meter.accumulate import Accumulator
 from symflops.training.meter.mfu import MFUMeter
@@ -211,10 +211,10 @@ def test_an_implied_stream_that_is_left_out_is_told() -> None:
     config = {"_class_name": "WanTransformer3DModel", "num_layers": 40, "image_dim": 1280, "added_kv_proj_dim": 5120}
     batch = {"latent": [[5, 8, 8]], "prompt": [10]}
     with pytest.warns(UserWarning, match="no 'image_context'"):
-        found = lookup.estimate(config, batch)
+        found = naming.estimate(config, batch)
     assert len(found["notes"]) == 1
-    assert not lookup.estimate(config, batch | {"image_context": [[1, 257]]})["notes"]
-    assert not lookup.estimate(config | {"image_dim": None, "added_kv_proj_dim": None}, batch)["notes"]
+    assert not naming.estimate(config, batch | {"image_context": [[1, 257]]})["notes"]
+    assert not naming.estimate(config | {"image_dim": None, "added_kv_proj_dim": None}, batch)["notes"]
     for estimator in (lookup.interpreted(lookup.by_name("wan"), "wan", config), lookup.estimator(lookup.by_name("wan"), "wan", config)[1]):
         assert tuple(estimator.implied) == ("image_context",)
 

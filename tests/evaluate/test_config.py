@@ -21,7 +21,8 @@ from symflops.evaluate.sizes import sizes_of
 from symflops.evaluate.stored import Stored
 from symflops.formula.table import ConfigError
 from symflops.library.catalog import by_name
-from symflops.library.lookup import catalogs, estimate, estimator, interpreted
+from symflops.library.lookup import catalogs, estimator, interpreted
+from symflops.library.naming import estimate
 from symflops.support.errors import SymflopsError
 from symflops.training.introspect.model import config_of
 from symflops.verify.classes import with_value

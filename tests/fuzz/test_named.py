@@ -12,7 +12,7 @@ from symflops.api import load
 from symflops.cli.main import main
 from symflops.formula.evaluate import evaluate
 from symflops.formula.expression import parse_expression
-from symflops.library import lookup
+from symflops.library import lookup, naming
 from symflops.read.spec_files import find_spec
 from symflops.read.yaml_nodes import read_yaml
 from symflops.support.findings import Source, SpecError, SymflopsError
@@ -176,7 +176,7 @@ def test_an_enormous_repeat_that_must_be_written_out(spec):
 
 def test_an_enormous_number_of_layers_that_are_counted_one_by_one(tmp_path):
     with Limits(), pytest.raises(SymflopsError):
-        lookup.estimate({"num_hidden_layers": 10**12}, {"text": [3]}, spec="qwen3_moe")
+        naming.estimate({"num_hidden_layers": 10**12}, {"text": [3]}, spec="qwen3_moe")
 
 
 def test_a_config_field_named_like_a_word_of_python_is_an_argument_of_another_name(spec, tmp_path, capsys):

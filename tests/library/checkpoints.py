@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from symflops.evaluate.classes import class_name
 from symflops.evaluate.config import as_read
 from symflops.evaluate.sizes import sizes_of
 from symflops.evaluate.stored import Stored
@@ -47,8 +48,10 @@ def rows() -> dict[str, list[dict[str, Any]]]:
         if any(sizes_of(program, item.config) == sizes for item in published(find_spec(spec)) if item.name.startswith("pub-")):
             continue
         cited = KNOWN[name].get("source", "").replace(":", ", ", 1)
-        source = f"the config.json in {cited}" if cited else WRITTEN_ANEW
-        found.setdefault(spec, []).append({"name": name, "config": small, "source": source, "parameters": KNOWN[name]["parameters"]})
+        table = KNOWN[name].get("table", "").replace(":", ", ", 1)
+        source = f"the config.json in {cited}" if cited else f"{table}, written as a config.json" if table else WRITTEN_ANEW
+        reference = next(one for one in catalog.specs[spec]["references"] if class_name(one) == KNOWN[name]["class"])
+        found.setdefault(spec, []).append({"name": name, "reference": reference, "config": small, "source": source, "parameters": KNOWN[name]["parameters"]})
     return found
 
 

@@ -2,10 +2,12 @@
 
     python -m tests.library.measure convnext lstm
     python -m tests.library.measure --regimes clip resnet:0:resnet.encoder.stages.*.layers.*
+    python -m tests.library.measure --decoding llama mamba2:all
 
 A page proves its closed forms by a record: of full training, with a loss over all outputs, on inputs without gradients, and of the structure that the
 page has. The case is the first of that structure in the spec's file of cases. With ``--regimes`` a case, by its number, is
-measured under regimes, and ``tests/data/regimes`` gets the records: what the rules of regimes do to each kind of operator.
+measured under regimes, and ``tests/data/regimes`` gets the records: what the rules of regimes do to each kind of operator. With
+``--decoding`` each class of a spec that can generate is measured with its cache, on its first case that has one, or on all.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from symflops.ir.regime import Adapter, Recompute, Regime
 from symflops.training.introspect.tree import starred
 from symflops.verify.bench import NAMES, Bench, adapted, choice_of
 from symflops.verify.cases import LiveCase, cases_of
-from symflops.verify.classes import in_evaluation, package_of
+from symflops.verify.classes import class_of, in_evaluation, package_of
+from symflops.verify.decoding import measured as decoding_of
 from symflops.verify.live import build, outputs_of, parameters_of, reference_of, run
 from symflops.verify.tensors import arguments_of, moved, needed
 from tests.shipped import load
@@ -126,7 +129,7 @@ def add(path: Path, records: list[dict[str, Any]]) -> None:
     lines = (json.dumps(each, separators=(",", ":"), ensure_ascii=False) for each in [*kept, *records])
     path.write_text("[\n" + ",\n".join(lines) + "\n]\n")
     for record in records:
-        print(record["id"], record["params_total"], record["fwd_flops"], record["bwd_flops"])
+        print(record["id"], record["params_total"], record["fwd_flops"], record["bwd_flops"], *([len(record["calls"])] if "calls" in record else []))
 
 
 def under_regimes(name: str, row: int, groups: tuple[str, ...]) -> None:
@@ -137,7 +140,59 @@ def under_regimes(name: str, row: int, groups: tuple[str, ...]) -> None:
     add(REGIMES / f"{records[0]['class']}_rules.json", records)
 
 
+PAGES = {"prefill": "prefill", "decode": "step", "generate": "generate"}
+"""Regime -> its field ``decode``."""
+
+
+def decoding(name: str, every: bool) -> None:
+    """Measure the calls that keep a state, for each class of a spec that can generate: its first case that keeps one, or ``every`` one."""
+    model = load(name)
+    for reference in model.spec.references:
+        kind = class_of(reference)
+        if not getattr(kind, "can_generate", bool)():
+            continue
+        known = [case for case in cases_of(model.file) if case.reference in ("", reference)]
+        records = []
+        for row, case in enumerate(known):
+            record = decoded(model, replace(case, reference=reference), f"{row}-decoding")
+            records += [record] if record else []
+            if records and not every:
+                break
+        if records:
+            add(REGIMES / f"{reference.rpartition('.')[2]}_decoding.json", records)
+
+
+def decoded(model: Model, case: LiveCase, tag: str) -> dict[str, Any] | None:
+    """The record of a case, with a call of each kind and length; None if the class keeps nothing."""
+    try:
+        real, config, calls = decoding_of(model, case)
+    except Exception as error:
+        print(f"{case.reference} {tag}: {type(error).__name__}: {error}".splitlines()[0])
+        return None
+    if not all(call.cache for call, _ in calls):
+        print(f"{case.reference} {tag}: no cache")
+        return None
+    tensors: Counter[str] = Counter()
+    for path, tensor in real.named_parameters():
+        tensors[starred(path)] += tensor.numel()
+    package, name = package_of(case.reference), case.reference.rpartition(".")[2]
+    return {
+        "id": f"{package}/{name}/{tag}", "package": package, "version": str(needed(package).__version__),
+        "torch": str(torch.__version__), "class": name, "tag": tag, "published_size": False, "config": dict(case.config),
+        "device": "cpu", "params_total": sum(tensors.values()), "params_by_tensor": dict(tensors), "fwd_flops": 0, "bwd_flops": 0,
+        "config_json": json.loads(json.dumps(dict(config), default=str)), "calls": [
+            {"name": f"{call.regime}-{'-'.join(map(str, call.entry if isinstance(call.entry, list) else [call.entry]))}",
+             "regime": {"train": [], "decode": PAGES[call.regime]}, "batch": batch, "fwd_flops": call.forward, "cache": call.cache}
+            for call, batch in calls
+        ],
+    }  # fmt: skip
+
+
 def main(names: list[str]) -> None:
+    if names[:1] == ["--decoding"]:
+        for name in names[1:]:
+            decoding(name.partition(":")[0], name.endswith(":all"))
+        return
     if names[:1] == ["--regimes"]:
         for name, *more in (word.split(":") for word in names[1:]):
             under_regimes(name, int(more[0]) if more else 0, tuple(more[1].split("|")) if more[1:] else ())

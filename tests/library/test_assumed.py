@@ -6,7 +6,8 @@ import pytest
 
 from symflops.cli.main import main
 from symflops.library.catalog import assumed, by_name, catalogs
-from symflops.library.lookup import estimate, interpreted
+from symflops.library.lookup import interpreted
+from symflops.library.naming import estimate
 from symflops.read.spec_files import ASSUMED, find_spec, shipped, specs_in
 
 NAMES = [file.name for file in specs_in(shipped("specs"), ASSUMED)]

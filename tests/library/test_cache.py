@@ -17,7 +17,7 @@ from symflops.api import load
 from symflops.cli.main import main
 from symflops.emit.emit import emit
 from symflops.evaluate.typical import example_of
-from symflops.library import cache as spot, lookup
+from symflops.library import cache as spot, naming
 from tests.sampling import sampled
 from tests.standalone import published
 
@@ -71,7 +71,7 @@ def forward(widths: list[int], side: int = 3) -> int:
 def estimate(widths: list[int], **asked: str) -> tuple[dict, list[str]]:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        found = lookup.estimate({"widths": widths}, BATCH, spec="stages", **asked)
+        found = naming.estimate({"widths": widths}, BATCH, spec="stages", **asked)
     return found, [str(warning.message) for warning in told]
 
 
@@ -109,7 +109,7 @@ def test_what_no_stored_program_has_is_derived_once(project):
         for _ in range(2):
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
-                found.append((lookup.estimate(config, batch, spec="swin", regime=regime), [str(one.message) for one in told]))
+                found.append((naming.estimate(config, batch, spec="swin", regime=regime), [str(one.message) for one in told]))
         (first, said), again = found
         assert again == (first, []) and len(said) == 1 and f"no stored program of 'swin' {why}" in said[0]
         one = load("swin").estimator(config, regime)
@@ -180,7 +180,7 @@ def test_many_at_once_agree(project):
     """Threads that derive, write and read the same and other entries."""
     widths = [[5], [6], [5], [7], [6], [5], [5], [7]]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda row: lookup.estimate({"widths": row}, BATCH, spec="stages"), widths))
+        found = list(pool.map(lambda row: naming.estimate({"widths": row}, BATCH, spec="stages"), widths))
     assert [item["forward"] for item in found] == [forward(row) for row in widths]
     assert len(entries(project)) == 3 and all(estimate(row)[1] == [] for row in widths)
     assert [path for path in (project / "cache").rglob("*") if path.suffix == ".tmp"] == []
@@ -255,7 +255,7 @@ def test_a_convention_with_lengths_or_a_unit_of_its_own_is_interpreted():
         one = load("llama").estimator({}, "full", name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = lookup.estimate({}, batch, convention=name, spec="llama")
+            found = naming.estimate({}, batch, convention=name, spec="llama")
         assert (found["forward"], found["backward"]) == (one.forward(one.moments(**batch)), one.backward(one.moments(**batch)))
         assert found["unit"] == ("macs_as_flops" if name == "latte" else "flops")
 

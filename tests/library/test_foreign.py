@@ -14,7 +14,8 @@ from symflops.cli.main import main
 from symflops.evaluate.classes import class_name
 from symflops.evaluate.unread import is_id, is_limit
 from symflops.library.catalog import catalogs
-from symflops.library.lookup import by_config, estimate, interpreted
+from symflops.library.lookup import by_config, interpreted
+from symflops.library.naming import estimate
 from symflops.support.errors import SymflopsError
 from tests.sampling import sampled
 

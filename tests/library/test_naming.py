@@ -11,13 +11,13 @@ from symflops.cli.main import main
 from symflops.evaluate.classes import class_name
 from symflops.library.catalog import UnknownModelError, catalogs
 from symflops.library.lookup import interpreter
-from symflops.library.naming import named, published_in, resolve
+from symflops.library.naming import named, resolve
 from symflops.support.errors import SymflopsError
 
 CATALOG = catalogs()[-1]
 CLASSES = sorted((class_name(reference), name) for name, entry in CATALOG.specs.items() for reference in entry["references"])
 VARIANTS = [(name, variant) for name, entry in CATALOG.specs.items() for variant in entry.get("structures", {}) if variant != "default"]
-PUBLISHED = list(published_in(CATALOG))
+PUBLISHED = [(name, {**model, "name": short}) for name, short, model in CATALOG.models()]
 LLAMA = {"architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2}
 
 
@@ -56,7 +56,7 @@ def test_a_variant_with_one_published_model_is_that_model():
 
 @pytest.mark.parametrize(("name", "model"), PUBLISHED, ids=lambda value: value if isinstance(value, str) else value["name"])
 def test_a_published_model_is_found_by_its_name(name, model):
-    found = named(f"{name}/{model['name'].removeprefix('pub-')}")
+    found = named(f"{name}/{model['name']}")
     assert found.spec == name and found.whole and model["config"].items() <= found.config.items()
 
 

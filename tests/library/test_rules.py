@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -13,8 +14,8 @@ from tests.library.rules import DATA, OWNERS, is_plain, records, rules_in, table
 from tests.sampling import sampled
 from tests.shipped import load
 
-RECORDS = {record["id"]: record for record in read_records(DATA / "regimes") if "_variants/" not in record["id"]}
-"""Those of models that have each kind of operator; ``tests/derive/test_regimes.py`` has the others."""
+RECORDS = {record["id"]: record for record in read_records(DATA / "regimes") if not re.search("_variants/|-decoding/", record["id"])}
+"""Those of models that have each kind of operator; ``tests/derive/test_regimes.py`` and ``tests/verify/test_decoding.py`` have the others."""
 
 
 @pytest.mark.parametrize("name", sampled(list(RECORDS), 17, 3))

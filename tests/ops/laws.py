@@ -337,6 +337,8 @@ ROWS = tuple(  # the fields that say which rows a value has afterwards, for each
 )
 
 WHOLE = (
+    *(Law("keep", one(f"from: a, kind: {kind}, {more}", "keep"), lambda h, w: h * w, 4, streams=GRID)
+      for kind in ("latent", "convolution", "state") for more in ("last: 2", "width: 3")),
     rowwise("pad_batch", "from: a", runs=padded),
     Law("pad_batch", one("from: a", "pad_batch"), lambda h, w: h * w, 4, streams=GRID, runs=padded),
     Law("pad_batch", ("both: {op: concat, along: tokens, from: [a, b], to: c}", "one: {op: pad_batch, from: c, to: r}"),

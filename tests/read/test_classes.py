@@ -8,7 +8,8 @@ import pytest
 
 from symflops.api import load
 from symflops.evaluate.classes import class_in, of_class
-from symflops.library.lookup import by_config, estimate, estimator
+from symflops.library.lookup import by_config, estimator
+from symflops.library.naming import estimate
 from symflops.support.findings import SpecError, SymflopsError
 
 SPEC = """\

@@ -16,9 +16,11 @@ from importlib import metadata
 from typing import Any
 
 from symflops.evaluate.classes import class_in, class_name, without_pipeline
+from symflops.evaluate.estimate import Estimate
 from symflops.library import lookup
 from symflops.library.cache import keep, kept, place
 from symflops.library.catalog import Catalog
+from symflops.library.naming import answered, estimator_of
 from symflops.support.errors import SymflopsError
 from symflops.support.files import digest
 from symflops.training.introspect.elsewhere import ProofError, built_elsewhere
@@ -41,11 +43,12 @@ def estimate(
     prove: bool = False,
     trace: bool = False,
     trust: bool = False,
-) -> dict[str, Any]:
+    settings: Mapping[str, Any] | None = None,
+) -> Estimate:
     """Parameters and FLOPs of one step of a model on a batch, as ``symflops estimate --json`` prints them.
 
     Args:
-        config: The contents of a config.json, a config object, or a path.
+        config: The name of a model, the contents of a config.json, a config object, a path, or an estimator.
         batch: One entry per item, by stream.
         regime: What trains.
         convention: Which work counts.
@@ -55,6 +58,7 @@ def estimate(
         prove: Compare every parameter with those of the real class, as :func:`proof` does.
         trace: Trace the class in place of a spec, as :func:`symflops.training.introspect.traced.estimate` does.
         trust: With ``trace``, run code that the config names (``auto_map``).
+        settings: Other values for fields of the config, such as ``{"num_experts": 256}``; inner fields have dots.
 
     Raises:
         SymflopsError: an unknown model, regime, convention or stream, or a config or batch that does not fit; with ``prove``
@@ -63,22 +67,17 @@ def estimate(
     if trace:
         from symflops.training.introspect import traced
 
-        if spec or prove or strict:
-            raise SymflopsError("a trace takes the place of a spec: it goes without spec, prove and strict")
+        if spec or prove or strict or settings:
+            raise SymflopsError("a trace takes the place of a spec: it goes without spec, prove, strict and settings")
         found = traced.estimate(config, batch, regime, convention, trust)
         for note in found["notes"]:
             lookup.warn(note, 3)
-        return found
-    given = lookup.config_of(config)
-    catalog, name = (lookup.by_name(spec), spec) if spec else lookup.by_config(given, lenient)
-    model = lookup.interpreted(catalog, name, given, regime, convention, strict=strict)
+        return Estimate(found)
+    model = estimator_of(config, None, regime, convention, settings, spec=spec, strict=strict, lenient=lenient)
     if prove:
-        proof(catalog, name, given)
+        proof(lookup.by_name(model.name), model.name, model.config)
         model.proven = True
-    found = lookup.result(model, batch)
-    for note in found["notes"]:
-        lookup.warn(note, 3)
-    return found
+    return answered(model, batch)
 
 
 def proof(catalog: Catalog, name: str, config: Mapping[str, Any]) -> str:

@@ -1,0 +1,144 @@
+"""The table of names: repositories and their sizes, spellings, near misses, paths, and settings of fields."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import symflops
+from symflops.cli.main import main
+from symflops.library.catalog import UnknownModelError, catalogs
+from symflops.library.names import key
+from symflops.library.naming import named
+from symflops.library.settings import changed, settings_in
+from symflops.support.errors import SymflopsError
+from tests.sampling import sampled
+
+CATALOG = catalogs()[-1]
+REPOSITORIES = CATALOG.repositories()
+SOURCE = re.compile(r"github\.com/[\w.-]+/[\w.-]+, commit [0-9a-f]{12}, \S+")
+TEXT = {"text": [16]}
+
+
+
+def named_parameters(word: str) -> int:
+    from symflops.library.naming import estimator_for
+
+    return estimator_for(named(word), "forward", "torch", lambda text: None).parameters
+
+
+def test_eighty_checkpoints_cite_the_public_file_of_their_sizes():
+    assert len(REPOSITORIES) >= 80
+    assert all(SOURCE.fullmatch(row["source"]) for row in REPOSITORIES.values())
+    names = [key(name) for one, row in REPOSITORIES.items() for name in (one, *row.get("also", ()))]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("repository", sampled(sorted(REPOSITORIES), 25))
+def test_a_repository_has_its_parameters(repository):
+    row = REPOSITORIES[repository]
+    assert named_parameters(repository) == row["parameters"]
+    models = {f"{name}/{short}": model for name, short, model in CATALOG.models()}
+    for name in (repository, *row.get("also", ())):
+        found = named(name)
+        assert found.whole and models[row["model"]]["config"].items() <= found.config.items() and found.asked == f"{name} ({found.spec})"
+
+
+@pytest.mark.parametrize(
+    ("word", "asked"),
+    [
+        ("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B (llama)"), ("META_LLAMA/llama_3.1.8b", "meta-llama/Llama-3.1-8B (llama)"), ("llama-3-1-8b", "Llama-3.1-8B (llama)"),
+        ("Qwen3-30B-A3B", "Qwen3-30B-A3B (qwen3_moe)"), ("flux.1-dev", "FLUX.1-dev (flux)"), ("stabilityai/stable-diffusion-xl-base-1.0", "stabilityai/stable-diffusion-xl-base-1.0 (unet_2d_condition)"),
+        ("llama-3.1-405b", "llama-3.1-405b (llama)"), ("DeepSeekV3", "DeepSeek-V3 (deepseek_v3)"), ("deepseek_v3", "deepseek_v3 (class defaults)"), ("OPT 13B", "opt-13b (opt)"), ("opt_1-3b", "opt-1.3b (opt)"), ("SDXL", "sdxl (unet_2d_condition)"),
+        ("llamaforcausallm", "LlamaForCausalLM (class defaults)"), ("ResNet-18", "resnet_18 (resnet)"),
+    ],
+)  # fmt: skip
+def test_case_and_separators_make_no_difference(word, asked):
+    assert named(word).asked == asked
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [("qwen3-30b", "qwen3-30b-a3b"), ("llama 405b", "llama-3.1-405b"), ("lama3-8b", "llama3-8b"), ("stable-diffusion-xl", "stable-diffusion-xl-base-1.0"), ("Qwen/Qwen3-80B", "Qwen")],
+)
+def test_a_near_miss_lists_what_was_meant(word, near, capsys):
+    with pytest.raises(UnknownModelError, match=re.escape(near)):
+        named(word)
+    assert main(["estimate", word]) == 2
+    assert near in capsys.readouterr().err
+
+
+def test_a_path_wins_over_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("llama3-8b").mkdir()
+    assert named("llama3-8b").whole and not named("llama3-8b").own  # a folder without a config
+    Path("llama3-8b/config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 2}))
+    assert named("llama3-8b").config["num_hidden_layers"] == 2 and named("llama3-8b").own
+    Path("gpt2").write_text(json.dumps({"architectures": ["LlamaForCausalLM"]}))
+    assert named("gpt2").spec == "llama"
+
+
+WORDS = [
+    ("estimate", "W"), ("explain", "W"), ("compare", "W", "--regimes", "full"), ("growth", "W"), ("graph", "W"), ("render", "W", "--format", "markdown"), ("solve", "W", "--for", "tokens", "--flops", "1e15"),
+    ("mfu", "W", "--batch", '{"text": [8]}', "--seconds", "1", "--peak", "9"), ("budget", "W", "--tokens", "1e6", "--mfu", "0.4", "--peak", "9"), ("diff", "W", "--set", "num_hidden_layers=3"), ("check", "W"),
+    ("corpus", "W", "--columns", "text=n", "--sql", "duckdb"), ("estimate", "--config", "W"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WORDS, ids=lambda words: " ".join(words[:2]))
+def test_every_command_takes_the_name_of_a_checkpoint(words, capsys):
+    outputs = []
+    for word in ("llama3-8b", "meta-llama/LLAMA_3.1-8b"):
+        assert main([word if one == "W" else one for one in words]) == 0
+        outputs.append(capsys.readouterr().out)
+    first, second = (" ".join(out.split()) for out in outputs)
+    typed = second.replace("meta-llama/Llama-3.1-8B (llama)", "llama3-8b (llama)").replace("meta-llama/LLAMA_3.1-8b", "llama3-8b")
+    assert first and first == typed
+
+
+def test_defaults_are_not_told_as_a_model(capsys):
+    assert main(["estimate", "qwen3_moe", "--batch", json.dumps(TEXT)]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("qwen3_moe (class defaults), regime full") and err.count("\n") == 1
+    assert "defaults of Qwen3MoeForCausalLM; published models: qwen3-30b-a3b" in err
+    with pytest.warns(UserWarning, match="defaults of Qwen3MoeForCausalLM; published models: qwen3-30b-a3b"):
+        symflops.estimate("qwen3_moe", TEXT)
+    assert main(["estimate", "qwen3-30b-a3b", "--batch", json.dumps(TEXT)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_settings_change_fields_of_any_model(capsys):
+    wide = named_parameters("qwen3-30b-a3b") + 48 * (128 * 3 * 2048 * 768 + 128 * 2048)
+    assert symflops.estimate("qwen3-30b-a3b", TEXT, settings={"num_experts": 256}).parameters == wide
+    assert symflops.explain("qwen3-30b-a3b", TEXT, settings={"num_experts": 256}).estimate.parameters == wide
+    assert main(["estimate", "Qwen/Qwen3-30B-A3B", "--set", "num_experts=256", "--batch", json.dumps(TEXT), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["parameters"] == wide
+    config = json.dumps({"architectures": ["GPT2LMHeadModel"], "n_layer": 2})
+    found = []
+    for name in ("n_layer", "num_hidden_layers"):  # two names of one field
+        assert main(["estimate", "--config", config, "--set", f"{name}=3", "--batch", json.dumps(TEXT), "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out)["parameters"])
+    assert found[0] == found[1] == symflops.estimate(json.loads(config) | {"n_layer": 3}, TEXT).parameters
+    assert changed("llava", {}, {"text_config.num_hidden_layers": 1})["text_config"] == {"num_hidden_layers": 1}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["num_exprts=2"], "no field 'num_exprts': did you mean 'num_experts'"), (["num_experts"], "--set takes FIELD=VALUE"), (["=3"], "--set takes FIELD=VALUE"),
+        (["zzzzzz=1"], "no field 'zzzzzz': fields are "), (["num_experts=many"], "is 'many'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_setting_is_told(words, told, capsys):
+    assert main(["estimate", "qwen3_moe", *(part for word in words for part in ("--set", word))]) == 2
+    err = capsys.readouterr().err
+    assert told in err and err.count("\n") == 1
+
+
+def test_values_of_settings():
+    assert settings_in(["a=1", "b.c=null", "d=[1, 2]", "e=silu", "f=true", "g=1.5", "h=a=b"]) == {"a": 1, "b.c": None, "d": [1, 2], "e": "silu", "f": True, "g": 1.5, "h": "a=b"}
+    with pytest.raises(SymflopsError, match="settings map fields to values"):
+        symflops.estimate("llama3-8b", TEXT, settings=["x"])
