@@ -15,13 +15,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from symflops.cli.terminal import CONFIG, SPEC, argument, arguments_of
+from symflops.cli.terminal import SPEC, argument, arguments_of
 from symflops.support.errors import SymflopsError
 
 configure = arguments_of(
     SPEC,
     argument("--variant", default="", metavar="V", help="a published structure of the spec; default: its defaults"),
-    CONFIG,
+    argument("--config", metavar="PATH", help="config.json, a folder with one, or JSON"),
     argument("-o", "--out", metavar="FILE", help="the file to write; default: standard output"),
 )
 

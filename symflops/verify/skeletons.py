@@ -24,6 +24,8 @@ from symflops.verify.live import parameters_of
 
 ITEMS, SHORT, SIDE = 2, 24, 8
 """Items of each index set, and the lengths of streams with one axis and with several."""
+NUMBERS = ("number", "rational", "position", "entries")
+"""Kinds of sizes that stay letters in a skeleton."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ def written(model: Model, config: Mapping[str, Any] | None = None, variant: str 
     """
     config = dict(model.variants[model.variant(variant).name.text] if variant else config or {})
     sizes = {size.name.text: model.value_of(size, config) for size in model.spec.sizes}
-    settings = {size.name.text: sizes[size.name.text] for size in model.spec.sizes if size.kind != "number" or size.optional}
+    numbers = {size.name.text for size in model.spec.sizes if size.kind in NUMBERS and not size.optional}
+    settings = {name: value for name, value in sizes.items() if name not in numbers}
     graph = model.compiled(Goal.GRAPH, config=config, sizes=settings).graph
     name = f"{model.spec.name}, {variant}" if variant else model.spec.name
     return Written(skeleton(graph, sizes, name), Known(symbols_of(graph, sizes), dict(graph.definitions)))
