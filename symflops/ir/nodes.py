@@ -184,12 +184,9 @@ class Operator:
         bare: Whether its weight belongs to a module that is not called, so that adapters do not apply to it.
         turns: Modules around it that are called again, each with a number that identifies the call.
         forces: The condition under which the class makes its results require a gradient.
-<<<<<<< HEAD
         fields: The values of its fields in the spec, by name.
         named: The ids of its operands, by field.
-=======
         enters: Whether its operands need a gradient that comes from outside of the model.
->>>>>>> main
         keeps: What it keeps for later calls.
     """
 
@@ -215,12 +212,9 @@ class Operator:
     bare: bool = False
     turns: tuple[tuple[Path, int], ...] = ()
     forces: Truth = NO
-<<<<<<< HEAD
     fields: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     named: Mapping[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
-=======
     enters: bool = False
->>>>>>> main
     keeps: tuple[Kept, ...] = ()
 
     @property
