@@ -9,7 +9,7 @@ from symflops.evaluate.unread import check_unread
 from symflops.library.lookup import by_config, by_name, config_of, interpreted, interpreter, is_file, read_config, result, warn
 from symflops.library.names import DEFAULTS, Named, is_config, named
 from symflops.library.settings import changed, settings_in
-from symflops.support.errors import SymflopsError
+from symflops.support.errors import SymflopsError, kind_of
 
 __all__ = ["Named", "estimate", "estimator_for", "estimator_of", "load", "named", "resolve", "selected"]
 
@@ -86,8 +86,8 @@ def written(settings: Mapping[str, Any] | None) -> list[str]:
     """
     if settings is None:
         return []
-    if not hasattr(settings, "items"):
-        raise SymflopsError(f"settings map fields to values, e.g. {{'num_hidden_layers': 40}}, not {settings!r:.80}")
+    if not hasattr(settings, "items") or not all(isinstance(name, str) for name in settings):
+        raise SymflopsError(f"settings map fields to values, e.g. {{'num_hidden_layers': 40}}, not {kind_of(settings)}")
     return [f"{name}={value}" for name, value in settings.items()]
 
 
@@ -102,6 +102,8 @@ def selected(
     Raises:
         SymflopsError: as :func:`named`; a config is given twice; or a setting names no field.
     """
+    if spec is not None and not isinstance(spec, (str, os.PathLike)):
+        raise SymflopsError(f"a spec is a name or a path, not {kind_of(spec)}")
     if isinstance(model, (str, os.PathLike)) and spec is None:
         word, found = os.fspath(model), named(os.fspath(model), lenient)
         if config is not None and found.whole:
@@ -110,7 +112,7 @@ def selected(
             found.note, found.config = "", config_of(config) | found.config
     else:
         given = config_named(model) if isinstance(model, str) and not is_config(model) else config_of(model)
-        found = Named(by_config(given, lenient)[1]) if spec is None else named(spec)
+        found = Named(by_config(given, lenient)[1]) if spec is None else named(os.fspath(spec))
         found.note, found.config = "", given | found.config
     found.asked = heading(found.called(config is not None), written(settings)) if found.asked or settings else ""
     found.config = changed(found.spec, found.config, settings or {})
@@ -206,6 +208,8 @@ def load(spec: Any) -> Model:
     """
     from symflops.api import load as loaded
 
+    if not isinstance(spec, (str, os.PathLike)) and not hasattr(spec, "reading_path"):
+        raise SymflopsError(f"a spec is a name or a path, not {kind_of(spec)}")
     if not isinstance(spec, str):
         return loaded(spec)
     found = named(spec)

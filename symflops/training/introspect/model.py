@@ -18,6 +18,7 @@ from symflops.evaluate.sizes import sizes_of
 from symflops.evaluate.stored import Stored
 from symflops.library.catalog import Catalog, UnknownModelError, catalogs
 from symflops.library.lookup import by_config, by_name, interpreted, stores
+from symflops.library.naming import named
 from symflops.support.findings import SpecError
 from symflops.training.introspect.background import Derivation, in_a_line
 from symflops.training.introspect.regime import is_part, read, stored_regime
@@ -343,11 +344,12 @@ def identified(module: Any, spec: str | None = None) -> tuple[Catalog, str, str,
     if word:
         config["_class_name" if root == "diffusers" else "architectures"] = word if root == "diffusers" else [word]
     if spec is not None:
+        spec = named(spec).spec
         return by_name(spec), spec, word or type(module).__name__, config
     if not word:
         children = ((name, child) for name, child in module._modules.items() if child is not None)
-        inner = next((f"module.{name}" for name, child in children if known_class(child)[0]), "")
-        hint = f"give the model that it holds: {inner}" if inner else OUT
+        inner = next((f"module.{name}" for name, child in children if known_class(child)[1] in LIBRARIES), "")
+        hint = f"give the model that it holds: {inner}" if inner else f"count it with symflops.trace(module, *inputs), {OUT}"
         raise UnknownModelError(f"no spec describes {type(module).__module__}.{type(module).__qualname__}: {hint}")
     return *by_config(config), word, config
 
