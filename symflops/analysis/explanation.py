@@ -58,7 +58,7 @@ class Explanation:
 
     def __init__(self, model: InterpretedEstimator, batch: Mapping[str, Any] | None = None, known: Known | None = None) -> None:
         self.model, self.known = model, known
-        self.batch: dict[str, Any] = merged(batch, {}) if batch else default_batch(model)
+        self.batch: dict[str, Any] = dict(merged([batch], {})) if batch else default_batch(model)
         self._document, self._printer = model.stored.document, RowPrinter(model.stored.formulas.nodes)
 
     @cached_property

@@ -42,17 +42,17 @@ def quoted(value: Any) -> str:
     return kind_of(value) if " at 0x" in text else text
 
 
-def merged(batch: Any, streams: dict[str, Any]) -> dict[str, Any]:
-    """Merge a batch as one mapping with streams by name.
+def merged(whole: Sequence[Any], batch: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Merge batches, each one mapping, with streams by name.
 
     Raises:
-        FormError: the batch is not None, and maps no names.
+        FormError: one of them maps no names.
     """
-    if batch is None:
-        return streams
-    if not hasattr(batch, "items") or not all(isinstance(name, str) for name in batch):
-        raise FormError(f"a batch maps streams to lists with one entry per item, not {quoted(batch)}")
-    return {**batch, **streams}
+    for one in whole:
+        if not hasattr(one, "items") or not all(isinstance(name, str) for name in one):
+            raise FormError(f"a batch maps streams to lists with one entry per item, not {quoted(one)}")
+        batch = {**one, **batch}
+    return batch
 
 
 def listed(given: Any) -> Any:

@@ -165,10 +165,10 @@ class InterpretedEstimator:
         """Map each argument with lengths to (stream or index set, layout as text, number of channels or None)."""
         return inputs_of(self.stored, self._value)
 
-    def moments(self, batch: Any = None, /, **streams: Any) -> Moments:
+    def moments(self, *whole: Any, **batch: Any) -> Moments:
         """The moments of a batch: per stream a list or integer array with one entry per item; or one dict of these."""
         try:
-            values, padded = self._batches.moments(merged(batch, streams))
+            values, padded = self._batches.moments(merged(whole, batch))
         except FormError as error:
             raise self._explained(error) from None
         return Moments(self._names, values, padded, self.whole, self.padded_sums)
@@ -188,7 +188,7 @@ class InterpretedEstimator:
             found.append(f"convention '{self.convention}' makes an exception for this class: {self.exception}")
         return [*found, *inexact(self.measured)]
 
-    def per_item(self, batch: Any = None, /, **streams: Any) -> dict[str, Any]:
+    def per_item(self, *whole: Any, **batch: Any) -> dict[str, Any]:
         """Map each index set to the FLOPs of its items in both passes, in the order of the batch; they sum to ``total``.
 
         Lists give lists of ints, and arrays integer arrays.
@@ -198,18 +198,18 @@ class InterpretedEstimator:
         """
         self._not_whole()
         try:
-            found = self._batches.read(merged(batch, streams))
+            found = self._batches.read(merged(whole, batch))
         except FormError as error:
             raise self._explained(error) from None
         return item_costs(self._batches, found, self.padded, self.coefficients["total"])
 
-    def per_sample(self, batch: Any = None, /, **streams: Any) -> Any:
+    def per_sample(self, *whole: Any, **batch: Any) -> Any:
         """FLOPs of each sample, forward and backward; they sum to ``total``.
 
         Raises:
             BatchError: as ``moments``; or items of another index set also cost FLOPs, which ``per_item`` returns.
         """
-        costs = self.per_item(batch, **streams)
+        costs = self.per_item(*whole, **batch)
         others = [items for items, found in costs.items() if items != "samples" and len(found)]
         if others:
             raise BatchError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")

@@ -218,11 +218,11 @@ def estimator_class(name: str, stored: Stored) -> Any:
     for word in ("moments", "per_item"):
         given = getattr(InterpretedEstimator, word)
         members[word] = made = FunctionType(given.__code__, given.__globals__, word)
-        made.__doc__, made.__defaults__ = given.__doc__, given.__defaults__
+        made.__doc__ = given.__doc__
         made.__signature__ = Signature(  # type: ignore[attr-defined]
             [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *parameters(stored)],
         )
-    members["per_sample"] = lambda self, batch=None, /, **streams: InterpretedEstimator.per_sample(self, batch, **streams)
+    members["per_sample"] = lambda self, *whole, **streams: InterpretedEstimator.per_sample(self, *whole, **streams)
     return of_module(type("Estimator", (ModelEstimator,), members), name)
 
 

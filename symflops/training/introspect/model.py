@@ -329,9 +329,8 @@ def _lines(found: Mapping[str, Any]) -> list[str]:
     """Format what :func:`parameter_differences` found, as a line per parameter."""
     lines = [f"{name} {list(shape)} is not in the spec" for name, shape in found["missing"]]
     lines += [f"{name} {list(shape)} is not in the module" for name, shape in found["extra"]]
-    return lines + [
-        f"{name} is {list(shape)} in the module, {list(other)} in the spec" for name, shape, other in found["wrong"]
-    ]
+    wrong = ((name, list(shape), list(other)) for name, shape, other in found["wrong"])
+    return lines + [f"{name} is {shape} in the module, {other} in the spec" for name, shape, other in wrong]
 
 
 def identified(module: Any, spec: str | None = None) -> tuple[Catalog, str, str, dict[str, Any]]:
@@ -344,8 +343,8 @@ def identified(module: Any, spec: str | None = None) -> tuple[Catalog, str, str,
     if word:
         config["_class_name" if root == "diffusers" else "architectures"] = word if root == "diffusers" else [word]
     if spec is not None:
-        spec = named(spec).spec
-        return by_name(spec), spec, word or type(module).__name__, config
+        found = named(spec).spec
+        return by_name(found), found, word or type(module).__name__, config
     if not word:
         children = ((name, child) for name, child in module._modules.items() if child is not None)
         inner = next((f"module.{name}" for name, child in children if known_class(child)[1] in LIBRARIES), "")
