@@ -74,7 +74,7 @@ def occurs(name: str, text: str) -> bool:
 
 def shell(*command: str) -> str:
     """A command with what it prints."""
-    line = " ".join(word if re.fullmatch(r"[\w./=*:,-]+", word) else f"'{word}'" for word in command)
+    line = " ".join(word if re.fullmatch(r"[\w./=:,%-]+", word) else f"'{word}'" for word in command)
     return f"```console\n$ {line}\n{printed(*command[1:]).rstrip()}\n```"
 
 

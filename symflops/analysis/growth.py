@@ -101,7 +101,7 @@ class Growth:
     # cost of one more
 
     def tokens(self) -> Iterator[OneMore]:
-        """Yield, per stream and axis, the cost of raising the first item's length to the next valid one."""
+        """Yield, per stream and axis, the cost of raising the first item's length to the next valid one that costs more."""
         subject, model = self.subject, self.subject.estimator
         here = model.moments(**self.batch)
         for stream in subject.program.streams:
@@ -115,15 +115,24 @@ class Growth:
                     except SymflopsError:
                         continue
                     more = model.forward(there) - model.forward(here), model.backward(there) - model.backward(here)
+                    if not any(more):
+                        continue
                     label = name if len(stream.variables) == 1 else f"{name}.{axis}"
                     yield OneMore(label, "length", now, step, 0, *more)
                     break
 
     def sizes(self) -> Iterator[OneMore]:
-        """Yield the cost of raising each size by one, layer counts first; sizes without effect are omitted."""
+        """Yield the cost of raising each size by one, layer counts first; sizes without effect are omitted.
+
+        So are widths that decide the structure or the lengths inside the model, such as kernels, strides and patches: with
+        one more, the batch is another one.
+        """
         subject, model = self.subject, self.subject.estimator
         fields = {field.letter: field for field in subject.program.fields}
-        for letter in sorted(subject.numbers(), key=lambda letter: fields[letter].kind != "count"):
+        lengths = {name for inner in subject.program.inner for name in symbols(inner.formula)}
+        shapes = lengths | dict(subject.program.fixed).keys()
+        grown = [letter for letter in subject.numbers() if fields[letter].kind == "count" or letter not in shapes]
+        for letter in sorted(grown, key=lambda letter: fields[letter].kind != "count"):
             now = model.sizes[letter]
             try:
                 other = subject.at(letter, now + 1)

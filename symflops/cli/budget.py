@@ -1,6 +1,6 @@
 """Device-hours of a training on N tokens or samples, at an MFU and the peak rate of a device.
 
-  symflops budget llama3-8b --tokens 15T --batch 8192 --peak h100 --mfu 40% --devices 1024
+  symflops budget llama-3.1-8b --tokens 15T --batch 8192 --peak h100 --mfu 40% --devices 1024
   symflops budget sdxl --samples 1e9 --height 1024 --width 1024 --peak h100 --mfu 40%
   symflops budget --config model_folder --tokens 2e9 --batch '{"text": [8192, 8192]}' --peak 989 --mfu 0.4 --regime lora
 

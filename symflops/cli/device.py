@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import Any
 
-from symflops.cli.terminal import JSON, argument, arguments_of, tell
+from symflops.cli.terminal import JSON, argument, arguments_of, line_width, tell, width, wrapped
 from symflops.support.errors import SymflopsError
 
 configure = arguments_of(
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         rows = [row for row in table() if row.dtype == args.dtype]
         listed = [{"device": row.name, "peak": row.tflops, "confidence": row.confidence} for row in rows if row.known]
         rates = {True: "{0.tflops:>8g} TFLOP/s  {0.confidence}  {0.source}", False: " unknown: no source"}
-        lines = [f"{row.name:<30} {rates[row.known].format(row)}" for row in rows]
+        lines = [clipped(f"{row.name:<30} {rates[row.known].format(row)}", line_width()) for row in rows]
         print(json.dumps(listed) if args.json else "\n".join(lines))
         return 0
     try:
@@ -44,6 +45,21 @@ def run(args: argparse.Namespace) -> int:
         raise SymflopsError(str(error)) from None
     if note:
         tell(note)
-    text = f"{found}\n  {found.note}" if found.note else str(found)
-    print(json.dumps(found.as_dict()) if args.json else text)
+    print(json.dumps(found.as_dict()) if args.json else "\n".join(told(found)))
     return 1 if found.tflops is None else 0
+
+
+def told(found: Any) -> list[str]:
+    """Format a peak with its source as lines that fit the terminal: the rate on the first one."""
+    from symflops.training.devices.peaks import CONFIDENCE
+
+    if found.tflops is None:
+        return wrapped(str(found), width(), "", "  ")
+    trust = f" ({CONFIDENCE[found.confidence]})" if found.confidence else ""
+    rows = ("source", f"{found.source}{trust}"), ("note", found.note)
+    return [found.brief, *(line for name, text in rows if text for line in wrapped(text, width(), f"  {name:<7} ", " " * 10))]
+
+
+def clipped(text: str, most: int) -> str:
+    """Shorten ``text`` to at most ``most`` characters by cutting its end."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -2,7 +2,7 @@
 
   symflops estimate llama --config config.json --batch '{"text": [4096, 1024]}'
   symflops estimate --config model_folder --batch @batch.json --json
-  symflops estimate llama3-8b --batch 8192*8
+  symflops estimate llama-3.1-8b --batch 8192*8
   symflops estimate sdxl --height 1024 --width 1024 --steps 50 --guidance
   symflops estimate --config config.json --batch '{"text": [4096]}' --trace
 
@@ -25,8 +25,10 @@ from symflops.cli.terminal import (
     UNIT,
     argument,
     arguments_of,
+    line_width,
     scaled,
     tell,
+    wrapped,
 )
 from symflops.evaluate.evidence import grade_of
 from symflops.evaluate.units import AS_SOURCE, MULTIPLY_ADD, NAMES
@@ -167,6 +169,7 @@ def table(found: dict[str, Any]) -> str:
         each = found["flops_per_token"]
         lines.append(f"  {'tokens':<22} {found['tokens']:>26,}")
         lines.append(f"  {'per token':<22} {each:>26,} {unit:<6} {scaled(each)}{unit}")
-    lines.append("  moments                " + ", ".join(f"{name} = {value:,}" for name, value in found["moments"].items()))
+    moments = ", ".join(f"{name} = {value:,}" for name, value in found["moments"].items())
+    lines += wrapped(moments, line_width(), "  moments                ", " " * 25)
     lines.append(f"  grade                  {grade_of(found['evidence'])}")
     return "\n".join(lines)

@@ -52,6 +52,7 @@ configure = arguments_of(
     CONFIG,
     ASSUME,
     NUMERIC,
+    argument("--symbolic", action="store_true", help="formulas for every config, also those that a config decides"),
     BATCH,
     argument("--depth", type=int, default=4, metavar="N", help="levels of modules to show (default: 4)"),
     argument("--all", action="store_true", help="show modules without work, too"),
@@ -91,13 +92,12 @@ def selected_estimator(args: argparse.Namespace) -> tuple[Any, Any]:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
     config, known = lookup.read_config(args.config) if args.config else {}, None
     spec = args.spec or lookup.by_config(config)[1]
-    given = getattr(args, "given", bool(args.config))
     if args.assume:
         from symflops.api import load
 
-        known = load(spec).known(config if given or config else None, args.assume, args.numeric)
+        known = load(spec).known(config or None, args.assume, args.numeric)
         config = dict(known.config or {})
-    elif given or args.numeric:
+    elif args.numeric or (config and not args.symbolic):
         from symflops.evaluate.assumed import known_of
 
         known = known_of({}, config, "", args.numeric)

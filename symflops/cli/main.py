@@ -8,39 +8,65 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-COMMANDS = {
-    "list": "the specs, regimes, conventions and devices that there are",
-    "check": "check specs and show every mistake in them",
-    "new": "begin a spec, as a small decoder or like another one",
-    "schema": "the JSON Schema of specs, for editors",
-    "generate": "derive specs and write estimators and derivations",
-    "estimate": "parameters and FLOPs of a model for a batch",
-    "lengths": "lengths of a batch from pixels, frames and tokens of the prompt",
-    "explain": "where the FLOPs of a model go, module by module",
-    "growth": "where attention overtakes, and what one more token or layer costs",
-    "solve": "one size or length of a model at a budget of FLOPs",
-    "budget": "device-hours of a training on N tokens",
-    "compare": "one model under several regimes",
-    "diff": "two models as a difference, cause by cause",
-    "graph": "the graph of a model, as Mermaid or DOT",
-    "render": "the derivation of a model, as LaTeX or Markdown",
-    "site": "pages with calculators for all models, and an index",
-    "vendor": "an estimator in the form that a training framework asks for",
-    "conform": "derive other frameworks' figures",
-    "trace": "closed forms of a real class, by running it with symbols",
-    "draft": "write a spec from a real module, and prove it",
-    "verify": "compare specs with the real models, or with measured records",
-    "reading": "write how the classes of specs read a config",
-    "migrate": "rewrite specs of an older version of the language",
-    "census": "which fields of a class's config a spec describes",
-    "cache": "where derived programs are kept, and clearing them",
-    "device": "the peak rate of a device, and its source",
-    "corpus": "what a table of lengths costs, in one scan for any models",
-    "mfu": "model FLOPs utilisation of a step",
-    "completion": "completion of commands for a shell",
+ASK, TRAIN, AUTHOR, MAINTAIN = (
+    {
+        "estimate": "parameters and FLOPs of a model for a batch",
+        "explain": "where the FLOPs of a model go, module by module",
+        "mfu": "model FLOPs utilisation of a step",
+        "budget": "device-hours of a training on N tokens or samples",
+        "compare": "one model under several regimes, or conventions",
+        "growth": "where attention overtakes, and what one more token or layer costs",
+        "diff": "two models as a difference, cause by cause",
+        "list": "the specs, regimes, conventions and devices that there are",
+        "solve": "one size or length of a model at a budget of FLOPs",
+        "lengths": "lengths of a batch from pixels, frames and tokens of the prompt",
+    },
+    {
+        "corpus": "what a table of lengths costs, in one scan for any models",
+        "vendor": "an estimator in the form that a training framework asks for",
+        "device": "the peak rate of a device, and its source",
+    },
+    {
+        "new": "begin a spec, as a small decoder or like another one",
+        "check": "check specs and show every mistake in them",
+        "verify": "compare specs with the real models, or with measured records",
+        "draft": "write a spec from a real module, and prove it",
+        "trace": "closed forms of a real class, by running it with symbols",
+        "render": "the derivation of a model, as LaTeX or Markdown",
+        "graph": "the graph of a model, as Mermaid or DOT",
+        "site": "pages with calculators for all models, and an index",
+    },
+    {
+        "generate": "derive specs and write estimators and derivations",
+        "census": "which fields of a class's config a spec describes",
+        "reading": "write how the classes of specs read a config",
+        "conform": "derive other frameworks' figures",
+        "migrate": "rewrite specs of an older version of the language",
+        "schema": "the JSON Schema of specs, for editors",
+        "cache": "where derived programs are kept, and clearing them",
+        "completion": "completion of commands for a shell",
+    },
+)
+GROUPS = {
+    "ask what a model costs": ASK,
+    "train with it": TRAIN,
+    "author specs and pages": AUTHOR,
+    "maintain the library": MAINTAIN,
 }
+"""Commands by what they are for; within a group the ones that most people use come first."""
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 
-HELP = "usage: symflops COMMAND [...]\n\nParameters and FLOPs of neural networks, derived and verified.\n\ncommands:\n"
+EXAMPLE = "symflops estimate llama-3.1-8b --batch 8192"
+
+
+def overview() -> str:
+    """Return the help on all commands, by groups."""
+    groups = [
+        "\n".join([f"{title}:", *(f"  {name:<10} {text}" for name, text in group.items())]) for title, group in GROUPS.items()
+    ]
+    head = "usage: symflops COMMAND [...]\n\nParameters and FLOPs of neural networks, derived and verified."
+    foot = f"for example: {EXAMPLE}\n'symflops COMMAND --help' tells more; --version prints the version"
+    return "\n\n".join([head, *groups, foot])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,8 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     words = [word for word in given if word != "--traceback"]
     if not words or words[0] in ("-h", "--help"):
-        lines = [f"  {name:<10} {text}" for name, text in COMMANDS.items()]
-        print(HELP + "\n".join(lines) + "\n\n'symflops COMMAND --help' tells more; --version prints the version")
+        print(overview())
         return 0 if words else 2
     from symflops.cli.terminal import Streams
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
 from symflops.cli.amounts import PREFIXES, amount, batch_of, share, whole
-from symflops.cli.main import main
+from symflops.cli.main import COMMANDS, GROUPS, main
+from symflops.library.catalog import PACKAGE
 from symflops.library.lookup import interpreter
 from symflops.library.pipelines import rules
 from symflops.support.errors import SymflopsError
@@ -95,7 +97,7 @@ def test_every_command_takes_the_size_of_images(capsys):
 def test_without_a_batch_a_pipeline_has_its_usual_size(name, capsys):
     out, err = answer(capsys, "lengths", name)
     batch = json.loads(out)
-    assert err == "" and interpreter(name, {}).forward(interpreter(name, {}).moments(**batch)) > 10**11
+    assert "no --batch" not in err and interpreter(name, {}).forward(interpreter(name, {}).moments(**batch)) > 10**11
     assert json.loads(answer(capsys, "explain", name, "--top", "0", "--json").out)["batch"] == batch
 
 
@@ -125,7 +127,7 @@ def test_what_pixels_cannot_be_is_told(words, told, capsys):
 def test_latents_as_large_as_pixels_are_noticed(capsys):
     for name, pixels, latents in (("sdxl", "latent=1024x1024; prompt=77", "latent=128x128; prompt=77"), ("flux", "latent=1048576; prompt=512", "latent=4096; prompt=512")):
         assert "--height and --width take pixels" in answer(capsys, "estimate", name, "--batch", pixels).err
-        assert answer(capsys, "estimate", name, "--batch", latents).err == ""
+        assert answer(capsys, "estimate", name, "--batch", latents).err.count("pixels") == 0
 
 
 def test_a_training_on_samples(capsys):
@@ -134,3 +136,32 @@ def test_a_training_on_samples(capsys):
     assert found["steps"] == 250_000_000 and found["flops"] == found["steps"] * found["flops_per_step"] and found["mfu"] == 0.4
     assert found["tokens"] == found["steps"] * found["tokens_per_step"]
     assert json.loads(answer(capsys, *words, "--tokens", str(found["tokens"])).out)["flops"] == found["flops"]
+
+
+def test_a_peak_is_one_line_and_its_source_fits_the_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    first, *lines = answer(capsys, "device", "h100").out.splitlines()
+    assert first == "989.4 TFLOP/s, H100 SXM, bf16 dense" and lines[0].startswith("  source")
+    assert max(map(len, [*lines, *answer(capsys, "device").out.splitlines()])) <= 80
+
+
+@pytest.mark.parametrize(("name", "kept", "left_out"), [("sdxl", "in_channels", "conv_in_kernel"), ("wan", "num_layers", "patch_size"), ("mistral", "hidden_size", "sliding_window")])
+def test_growth_leaves_out_sizes_that_make_another_batch(name, kept, left_out, capsys):
+    found = json.loads(answer(capsys, "growth", name, "--json").out)["one_more"]
+    names = {row["name"] for row in found}
+    assert kept in names and left_out not in names and all(row["parameters"] or row["forward"] or row["backward"] for row in found)
+
+
+def test_the_formulas_are_those_of_the_config_that_is_asked_for(capsys):
+    def forms(*words: str) -> str:
+        return " ".join(json.loads(answer(capsys, "explain", "qwen3-30b-a3b", "--json", *words).out)["closed_form"]["forward"].values())
+
+    assert "windowed" not in forms() and "windowed" in forms("--symbolic")
+
+
+def test_help_has_every_command_in_its_group(capsys):
+    out = answer(capsys, "--help").out
+    heads = [line for line in out.splitlines() if line.endswith(":")]
+    assert len(heads) == len(GROUPS) == 4 and all(f"  {name} " in out for name in COMMANDS)
+    assert list(GROUPS["ask what a model costs"])[:8] == ["estimate", "explain", "mfu", "budget", "compare", "growth", "diff", "list"]
+    assert {path.stem for path in (Path(PACKAGE) / "cli").glob("*.py")} >= COMMANDS.keys()

@@ -14,7 +14,16 @@ import pytest
 from ruamel.yaml import YAML
 
 from symflops.cli.main import COMMANDS, main
-from tests.docs import test_corpus, test_drafting, test_integrations, test_language, test_packing, test_tracing, test_tutorial
+from tests.docs import (
+    test_corpus,
+    test_drafting,
+    test_integrations,
+    test_language,
+    test_packing,
+    test_questions,
+    test_tracing,
+    test_tutorial,
+)
 from tests.docs.pages import DOCS, ROOT, Block, blocks, commands, run, same
 from tests.shipped import load
 
@@ -26,6 +35,7 @@ ELSEWHERE = {  # pages with a test of their own, and the languages that it runs
     "docs/tracing.md": ({"console", "json", "python"}, test_tracing),
     "docs/corpus.md": ({"python", "console", "text"}, test_corpus),
     "docs/packing.md": ({"python"}, test_packing),
+    "docs/questions.md": ({"python", "console"}, test_questions),
     "docs/integrations.md": ({"python", "text"}, test_integrations),
     "docs/reference/language.md": ({"yaml"}, test_language),
     "PIPELINES.md": ({"yaml"}, importlib.import_module("tests.verify.test_pipelines")),
@@ -115,6 +125,17 @@ def test_the_spec_of_readme_builds(tmp_path):
     assert [operator.kind for operator in load(path).graph().operators()] == ["linear"] * 3 + ["attention", "linear", "add"]
     real = (ROOT / "specs" / "language" / "llama.yaml").read_text("utf-8").replace(", bias: biased", "")
     assert all(line in real for line in block.text.splitlines())
+
+
+ASKED = [code for row in re.findall(r"^\|.*\|$", README.read_text("utf-8").partition("| to author |")[0], re.MULTILINE) for code in re.findall(r"`(symflops \S+ [^`]*)`", row) if "corpus" not in code and "vendor" not in code]
+
+
+@pytest.mark.parametrize("line", ASKED)
+def test_the_questions_of_readme_have_answers(line, capsys):
+    """Commands that write files run in the tests of their pages."""
+    assert main(shlex.split(line)[1:]) == 0
+    out, err = capsys.readouterr()
+    assert out.strip() and "Traceback" not in err
 
 
 def test_the_shells_of_the_conventions_page(tmp_path):

@@ -13,6 +13,7 @@ from tests.docs.pages import DOCS, ROOT
 from tests.shipped import load
 
 README = (ROOT / "README.md").read_text("utf-8")
+CONVENTIONS = (DOCS / "conventions.md").read_text("utf-8")
 ROW = re.compile(r"^\| `([\w-]+)` \| ([\d,]+) \| ([\d.]+) \|", re.MULTILINE)
 TEXT = [4096]
 
@@ -22,31 +23,29 @@ def total(convention: str) -> int:
     return estimator.total(estimator.moments(text=TEXT))
 
 
-def test_the_table_of_the_readme():
-    rows = ROW.findall(README)
-    assert len(rows) == 7 and {"symflops", "torch", "verl", "megatron", "palm"} < {name for name, _, _ in rows}
+def test_the_table_of_conventions(capsys):
+    """Each figure is that of the convention, and what ``compare`` prints."""
+    rows = ROW.findall(CONVENTIONS)
+    assert len(rows) == 15 and {"symflops", "torch", "verl", "megatron", "palm"} < {name for name, _, _ in rows}
     useful = total("symflops")
     for name, figure, ratio in rows:
         assert int(figure.replace(",", "")) == total(name), name
         assert ratio == f"{total(name) / useful:.3f}", name
-    assert [int(figure.replace(",", "")) for _, figure, _ in rows] == sorted(total(name) for name, _, _ in rows)
-
-
-def test_the_table_of_the_readme_is_what_compare_prints(capsys):
-    names = [name for name, _, _ in ROW.findall(README)]
-    assert main(["compare", "llama", "--conventions", ",".join(names), "--batch", '{"text": [4096]}', "--json"]) == 0
+    names = [name for name, _, _ in rows]
+    assert main(["compare", "llama", "--conventions", ",".join(names), "--batch", "4096", "--table", "--json"]) == 0
     shown = {row["convention"]: row["total"] for row in json.loads(capsys.readouterr().out)["conventions"]}
-    assert shown == {name: int(figure.replace(",", "")) for name, figure, _ in ROW.findall(README)}
+    assert shown == {name: int(figure.replace(",", "")) for name, figure, _ in rows}
 
 
-def test_the_first_screen_of_the_readme():
-    head = README.partition("## Install")[0]
-    assert len(README.splitlines()) <= 250 and len(head.splitlines()) < 70
-    picture = re.search(r"!\[([^]]{40,})\]\(([^)]+)\)", head)
+def test_the_first_screens_of_the_readme():
+    """One sentence, the picture, an answer, MFU, what others can do, a formula, evidence; then how to use it, in 1,700 words."""
+    assert len(README.split()) <= 1700 and len(README.splitlines()) <= 250
+    picture = re.search(r"!\[([^]]{40,})\]\(([^)]+)\)", README)
     assert picture and (ROOT / picture[2]).is_file()
-    order = ["**What does this network cost?**", "meter = symflops.of_model(model)", picture[2], "who says what", "DeepSeek-V3"]
-    places = [head.index(words) for words in order]
-    assert places == sorted(places) and len(re.findall(r"^\\mathrm\{forward\}", head, re.MULTILINE)) == 1
+    order = ["**What does this network cost?**", picture[2], "pip install -q .", "$ symflops estimate", "$ symflops mfu", "## What else counts FLOPs", "FLOPs, not bytes"]
+    order += ["## A model as a formula", "## Why believe it", "## Commands", "| to ask |", "| to train |", "| to author |", "| to maintain |", "## Speed", "docs/speed.md"]
+    places = [README.index(words) for words in order]
+    assert places == sorted(places) and len(re.findall(r"^\\mathrm\{forward\}", README, re.MULTILINE)) == 1
 
 
 def test_one_install_and_one_test():
@@ -71,9 +70,8 @@ def test_ratios_in_prose(regime, ratio, pages):
 
 
 def test_factors_on_the_page_of_conventions():
-    page = (DOCS / "conventions.md").read_text("utf-8")
+    page = CONVENTIONS
     totals = [int(figure.replace(",", "")) for _, figure, _ in ROW.findall(page)]
-    assert len(totals) == 15
     assert f"a factor of {max(totals) / min(totals):.2f}" in page
     differences = (ROOT / "generated" / "conventions" / "differences.md").read_text("utf-8")
     row = next(line for line in differences.splitlines() if line.startswith("| transformers |"))

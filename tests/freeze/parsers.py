@@ -16,8 +16,7 @@ class Caught(BaseException):  # no error of a command: nothing catches it on its
 
 def command_names() -> list[str]:
     """The commands that ``symflops --help`` lists."""
-    lines = call("--help").out.partition("commands:\n")[2].partition("\n\n")[0].splitlines()
-    return [line.split()[0] for line in lines]
+    return [line.split()[0] for line in call("--help").out.splitlines() if line.startswith("  ")]
 
 
 def parser_of(command: str) -> argparse.ArgumentParser:

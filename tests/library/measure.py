@@ -2,12 +2,12 @@
 
     python -m tests.library.measure convnext lstm
     python -m tests.library.measure --regimes clip resnet:0:resnet.encoder.stages.*.layers.*
-    python -m tests.library.measure --decoding llama mamba2
+    python -m tests.library.measure --decoding llama mamba2:all
 
 A page proves its closed forms by a record: of full training, with a loss over all outputs, on inputs without gradients, and of the structure that the
 page has. The case is the first of that structure in the spec's file of cases. With ``--regimes`` a case, by its number, is
 measured under regimes, and ``tests/data/regimes`` gets the records: what the rules of regimes do to each kind of operator. With
-``--decoding`` each class of a spec that can generate is measured with its cache, on each case that it runs with one.
+``--decoding`` each class of a spec that can generate is measured with its cache, on its first case that has one, or on all.
 """
 
 from __future__ import annotations
@@ -144,8 +144,8 @@ PAGES = {"prefill": "prefill", "decode": "step", "generate": "generate"}
 """Regime -> its field ``decode``."""
 
 
-def decoding(name: str) -> None:
-    """Measure the calls that keep a state, for each class of a spec that can generate and each of its cases."""
+def decoding(name: str, every: bool) -> None:
+    """Measure the calls that keep a state, for each class of a spec that can generate: its first case that keeps one, or ``every`` one."""
     model = load(name)
     for reference in model.spec.references:
         kind = class_of(reference)
@@ -156,6 +156,8 @@ def decoding(name: str) -> None:
         for row, case in enumerate(known):
             record = decoded(model, replace(case, reference=reference), f"{row}-decoding")
             records += [record] if record else []
+            if records and not every:
+                break
         if records:
             add(REGIMES / f"{reference.rpartition('.')[2]}_decoding.json", records)
 
@@ -189,7 +191,7 @@ def decoded(model: Model, case: LiveCase, tag: str) -> dict[str, Any] | None:
 def main(names: list[str]) -> None:
     if names[:1] == ["--decoding"]:
         for name in names[1:]:
-            decoding(name)
+            decoding(name.partition(":")[0], name.endswith(":all"))
         return
     if names[:1] == ["--regimes"]:
         for name, *more in (word.split(":") for word in names[1:]):

@@ -212,7 +212,7 @@ def test_a_meter_counts_while_the_class_is_traced(traces):
 SMALL = {
     "name": "Small", "parameters": "a.0*b_c", "forward": "ceiling(a.0/4) + 2*(a.0 // 3) + Max(a.0, b_c)/2", "backward": "0", "unseen": 4, "unproven": "",
     "domain": [{"condition": "(a.0 % b_c == 0) | (b_c > 2)", "line": "x.py:1"}], "fields": {name: {"kind": "symbolic", "value": 4, "note": "", "origin": ""} for name in ("a.0", "b_c")},
-    "fixed": {}, "equations": {}, "depths": {}, "points": [], "numbers": {}, "missed": {}, "modules": [{"path": "x.*", "shape": "[b_c, 3]", "forward": "a.0"}], "proven": True,
+    "fixed": {}, "equations": {}, "depths": {}, "points": [], "numbers": {}, "missed": {}, "idle": ["vision"], "modules": [{"path": "x.*", "shape": "[b_c, 3]", "forward": "a.0"}], "proven": True,
 }  # fmt: skip
 
 

@@ -20,6 +20,9 @@ from symflops.cli.main import main
 from symflops.support.errors import SymflopsError
 from symflops.verify.counting import counter, plain_attention
 from symflops.verify.symbolic.expressions import text_of
+from symflops.verify.symbolic.parsing import parsed
+from symflops.verify.symbolic.passes import count
+from symflops.verify.symbolic.printing import as_json, in_terminal
 from symflops.verify.symbolic.traced import Traced
 from tests.verify import traced_modules as modules
 
@@ -132,6 +135,13 @@ def test_kinds_of_layers_that_take_turns_grow_by_their_period():
         found.estimator({"layers": 5})
 
 
+def test_a_number_that_changes_values_alone_is_no_condition():
+    found = symflops.trace(modules.Scaled, inputs={"x": {"shape": [3, 8]}})
+    assert found.proven and equal(found.parameters, "width**2") and equal(found.forward, "10*b*width**2")
+    assert (found.fields["scale"].kind, found.fields["repeats"].kind) == ("unused", "specialised")
+    assert found.at({"scale": 77}) == found.numbers
+
+
 def test_the_first_layers_may_be_others():
     found = symflops.trace(modules.Late, inputs={"x": {"shape": [3, 20]}})
     assert found.proven and conditions(found) == {"layers >= 3"}
@@ -146,6 +156,13 @@ def test_two_numbers_of_layers_may_multiply():
 def test_an_operator_without_a_rule_is_listed():
     found = symflops.trace(modules.Unruled(), torch.randn(3, 8))
     assert "_trilinear" in found.missed and found.forward == 0
+
+
+def test_modules_that_the_inputs_do_not_reach_are_told():
+    found = symflops.trace(modules.TwoTowers, inputs={"x": {"shape": [5, 3, 8]}})
+    assert found.idle == ("vision", "layers.*.other") and "not run     vision, layers.*.other" in in_terminal(found)
+    assert parsed(as_json(found)).idle == found.idle
+    assert count(modules.TwoTowers(), {"x": torch.zeros(5, 3, 8), "picture": torch.zeros(5, 3, 9)}).idle == ("layers.*.other",)
 
 
 def test_a_module_that_reads_values_is_told():

@@ -184,6 +184,19 @@ class Valued(nn.Module):
         return self.layer(x[: int(n.sum())])
 
 
+class Scaled(nn.Module):
+    """Has a number that changes values alone, and one that changes the work."""
+
+    def __init__(self, width: int = 8, scale: int = 12, repeats: int = 5) -> None:
+        super().__init__()
+        self.layer, self.scale, self.repeats = nn.Linear(width, width, bias=False), float(scale), float(repeats)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(round(self.repeats)):
+            x = self.layer(x)
+        return x * self.scale
+
+
 class Unruled(nn.Module):
     """A bilinear form, which PyTorch's counter does not count."""
 
@@ -193,6 +206,21 @@ class Unruled(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.form(x, x)
+
+
+class TwoTowers(nn.Module):
+    """Texts, and pictures if there are any; one of two weights of each layer is read."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.vision, self.text = nn.Sequential(nn.Linear(9, width), nn.Linear(width, width)), nn.MultiheadAttention(width, 2)
+        self.layers = nn.ModuleList(nn.ModuleDict({"used": nn.Linear(width, width), "other": nn.Linear(width, width)}) for _ in range(2))
+
+    def forward(self, x: Tensor, picture: Tensor | None = None) -> Tensor:
+        x = self.text(x, x, x)[0]
+        for layer in self.layers:
+            x = layer["used"](x)
+        return x if picture is None else x + self.vision(picture)
 
 
 class Einsum(nn.Module):

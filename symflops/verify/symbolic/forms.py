@@ -109,6 +109,29 @@ def forms_of(example: Example, seconds: float) -> Forms:
     return found
 
 
+def release(forms: Forms, until: float) -> None:
+    """Make symbols of the fields that are numbers in the forms and change no figure of the real class, such as a scale.
+
+    At small, near and larger values each of them has the figures of the example; the proof moves it further.
+    """
+    example, base = forms.example, forms.example.real(forms.example.fields, forms.example.lengths)
+
+    def idle(place: Place, value: int) -> bool:
+        try:
+            return example.real({**example.fields, place: value}, example.lengths).figures == base.figures
+        except Exception:
+            return False
+
+    for place, value in example.fields.items():
+        name = dotted(place)
+        fixed = name in forms.dropped or getattr(forms.derived.get(symbol(name)), "is_number", False)
+        others = {2, 3, value // 2, value + 1, 2 * value} - {0, 1, value}
+        if fixed and time.process_time() < until and all(idle(place, other) for other in sorted(others)):
+            forms.derived.pop(symbol(name), None)
+            forms.dropped.pop(name, None)
+            forms.places[name] = place
+
+
 def layered(example: Example, trace: Trace, deeper: Mapping[Place, Trace], fields: Sequence[Place]) -> Forms:
     """Closed forms of a trace, with the numbers of layers as symbols of which there are deeper traces."""
     counts = trace.counts

@@ -110,6 +110,7 @@ def parsed(document: Mapping[str, Any]) -> Traced:
             document["numbers"], document["missed"], document["unseen"], document["unproven"],
             {row["path"]: read(row["shape"]) for row in rows if row["shape"]}, document["fixed"],
             {field: read(text) for field, text in document["equations"].items()}, tuple(document["points"]), document["depths"],
+            idle=tuple(document.get("idle", ())),
         )  # fmt: skip
     except (KeyError, TypeError, AttributeError) as error:
         raise SymflopsError(f"this is no trace: {type(error).__name__}: {error}") from None

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from symflops.training.introspect.tree import starred
 from symflops.verify.counting import counter, dispatching, plain_attention, summed_tensors, tensors_in
 from symflops.verify.tensors import needed
 
@@ -16,22 +17,23 @@ adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d 
 assert_scalar assert_tensor_metadata avg_pool1d avg_pool2d avg_pool3d batch_norm_with_update bernoulli
 binary_cross_entropy bincount bucketize cat channel_shuffle clone col2im complex constant_pad_nd contiguous copy
 cudnn_batch_norm cummax cummin cumprod cumsum detach device diag_embed dropout efficientzerotensor embedding
-embedding_dense empty empty_like empty_strided equal eye fft_c2c fft_c2r fft_r2c fill flip full full_like
-fused_dropout fused_rms_norm gather glu grid_sampler_2d grid_sampler_3d histc huber_loss im2col index index_add
-index_copy index_fill index_put index_select is_same_size item kthvalue l1_loss lift_fresh linspace local_scalar_dense
-log_softmax logcumsumexp masked_fill masked_scatter masked_select max_pool2d_with_indices max_pool3d_with_indices
-median mode mse_loss multinomial native_batch_norm native_batch_norm_legit native_batch_norm_legit_no_training
-native_dropout native_group_norm native_layer_norm new_empty new_empty_strided new_full new_ones new_zeros nll_loss
-nll_loss2d nonzero normal one_hot ones ones_like pixel_shuffle pixel_unshuffle polar prelu_kernel
-prims_convert_element_type put rand rand_like randint randn randn_like randperm reflection_pad1d reflection_pad2d
-reflection_pad3d renorm repeat repeat_interleave replication_pad1d replication_pad2d replication_pad3d reshape_alias
-resize roll rot90 rrelu_with_noise safe_softmax scalar_tensor scatter scatter_add scatter_reduce searchsorted
-segment_reduce select select_scatter set slice slice_scatter smooth_l1_loss softmax sort split_with_sizes_copy stack
-sym_numel sym_size sym_stride take to_copy topk tril tril_indices triu triu_indices unfold uniform unique2
-unique_consecutive unique_dim unsafe_index unsafe_split unsafe_view upsample_bicubic2d upsample_bicubic2d_aa
-upsample_bilinear2d upsample_bilinear2d_aa upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
-upsample_nearest_exact1d upsample_nearest_exact2d upsample_trilinear3d value_selecting_reduction view_as_complex
-view_as_real weight_norm_differentiable weight_norm_interface where zeros zeros_like
+embedding_bag embedding_bag_dense embedding_bag_forward_only embedding_dense empty empty_like empty_strided equal eye
+fft_c2c fft_c2r fft_r2c fill flip full full_like fused_dropout fused_rms_norm gather glu grid_sampler_2d grid_sampler_3d
+histc huber_loss im2col index index_add index_copy index_fill index_put index_select is_same_size item kthvalue l1_loss
+lift_fresh linspace local_scalar_dense log_softmax logcumsumexp masked_fill masked_scatter masked_select
+max_pool2d_with_indices max_pool3d_with_indices median mode mse_loss multinomial native_batch_norm
+native_batch_norm_legit native_batch_norm_legit_no_training native_dropout native_group_norm native_layer_norm new_empty
+new_empty_strided new_full new_ones new_zeros nll_loss nll_loss2d nonzero normal one_hot ones ones_like pixel_shuffle
+pixel_unshuffle polar prelu_kernel prims_convert_element_type put rand rand_like randint randn randn_like randperm
+reflection_pad1d reflection_pad2d reflection_pad3d renorm repeat repeat_interleave replication_pad1d replication_pad2d
+replication_pad3d reshape_alias resize roll rot90 rrelu_with_noise safe_softmax scalar_tensor scatter scatter_add
+scatter_reduce searchsorted segment_reduce select select_scatter set slice slice_scatter smooth_l1_loss softmax sort
+split_with_sizes_copy squeeze stack sym_numel sym_size sym_stride take to_copy topk transpose tril tril_indices triu
+triu_indices unfold uniform unique2 unique_consecutive unique_dim unsafe_index unsafe_split unsafe_view unsqueeze
+upsample_bicubic2d upsample_bicubic2d_aa upsample_bilinear2d upsample_bilinear2d_aa upsample_linear1d upsample_nearest1d
+upsample_nearest2d upsample_nearest3d upsample_nearest_exact1d upsample_nearest_exact2d upsample_trilinear3d
+value_selecting_reduction view_as_complex view_as_real weight_norm_differentiable weight_norm_interface where zeros
+zeros_like
 """
 FREE = frozenset(WORDS.split())
 """Operators of PyTorch that move, compare, reduce, draw or work element by element: none of them is a contraction."""
@@ -50,6 +52,7 @@ class Counts:
         modules: Forward FLOPs by module path; a module includes those inside it.
         missed: (operator, times) that have no rule and are not known to be free of counted work.
         shapes: Shape of the first output by module path.
+        idle: Outermost modules with parameters of which the forward pass reads none, such as a vision tower without pictures.
     """
 
     parameters: Any
@@ -58,6 +61,12 @@ class Counts:
     modules: dict[str, Any]
     missed: dict[str, int] = field(default_factory=dict)
     shapes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    idle: tuple[str, ...] = ()
+
+    @property
+    def figures(self) -> tuple[Any, ...]:
+        """Parameters, FLOPs of both passes, and those of each module."""
+        return self.parameters, self.forward, self.backward, self.modules
 
 
 def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] = (), outputs: Sequence[str] = ()) -> Counts:
@@ -69,6 +78,7 @@ def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] 
     parameters = total(one.numel() for one in model.parameters())
     shapes: dict[str, tuple[Any, ...]] = {}
     missed: dict[str, int] = {}
+    read: set[int] = set()
     registry, asked = counting.flop_registry, torch.ops.aten._local_scalar_dense.default
 
     def free(operator: Any, name: str) -> bool:
@@ -81,6 +91,7 @@ def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] 
     def seen(operator: Any, args: Any, kwargs: Any) -> Any:
         if operator is asked and args[0].dtype is torch.bool and args[0].device.type == "meta":
             return True  # checks of values, such as whether a mask is full, usually hold
+        read.update(id(one) for one in tensors_in(args) if isinstance(one, torch.nn.Parameter))
         packet = operator._overloadpacket
         name = packet.__name__
         if packet not in registry and not free(operator, name):
@@ -96,7 +107,19 @@ def count(model: Any, arguments: Mapping[str, Any], positional: tuple[Any, ...] 
             if summed:
                 torch.autograd.backward([one.abs().sum() if one.is_complex() else one.sum() for one in summed])
     modules = {path: total(flops.values()) for path, flops in ahead.get_flop_counts().items()}
-    return Counts(parameters, modules.get("Global", 0), back.get_total_flops(), modules, missed, shapes)
+    return Counts(
+        parameters, modules.get("Global", 0), back.get_total_flops(), modules, missed, shapes, tuple(idle_modules(model, read))
+    )
+
+
+def idle_modules(model: Any, read: set[int]) -> Iterator[str]:
+    """Yield the paths, with ``*`` for indices, of the outermost modules of whose parameters none is among ``read`` ids."""
+    found: dict[str, None] = {}
+    for path, module in model.named_modules():
+        owned = [id(one) for one in module.parameters()]
+        if path and owned and read.isdisjoint(owned) and not any(path.startswith(f"{outer}.") for outer in found):
+            found[path] = None
+    yield from dict.fromkeys(map(starred, found))
 
 
 def total(values: Any) -> Any:

@@ -53,6 +53,8 @@ def in_terminal(traced: Traced) -> str:
         lines += labelled("unused", ", ".join(unused))
     if traced.missed:
         lines += labelled("not counted", ", ".join(f"{name} ({times} times)" for name, times in traced.missed.items()))
+    if traced.idle:
+        lines += labelled("not run", f"{', '.join(traced.idle)}: these inputs do not reach it")
     lines += labelled("example", ", ".join(f"{name} {value:,}" for name, value in traced.numbers.items()))
     return "\n".join([*lines, "", *tree(traced.rows(short), traced.name)])
 
@@ -91,6 +93,7 @@ def as_json(traced: Traced) -> dict[str, Any]:
         "points": [dict(point) for point in traced.unseen],
         "numbers": dict(traced.numbers),
         "missed": dict(traced.missed),
+        "idle": list(traced.idle),
         "modules": traced.rows(),
     }
 

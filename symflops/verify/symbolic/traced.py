@@ -59,6 +59,7 @@ class Traced:
         unseen: Values of all fields and lengths at the unseen configs.
         far: Further values inside of the domain, mostly large ones, at which nothing was run.
         beyond: Points just outside of the domain at which the class runs, and costs something else.
+        idle: Modules with parameters that the example does not use, such as a vision tower without pictures.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Traced:
     depths: Mapping[str, int] = field(default_factory=dict)
     far: tuple[Mapping[str, int], ...] = ()
     beyond: tuple[Mapping[str, int], ...] = ()
+    idle: tuple[str, ...] = ()
 
     @property
     def proven(self) -> bool:

@@ -15,7 +15,7 @@ from symflops.verify.limits import in_process
 from symflops.verify.symbolic import shadows
 from symflops.verify.symbolic.explore import example_of
 from symflops.verify.symbolic.expressions import divided, text_of
-from symflops.verify.symbolic.forms import Forms, forms_of
+from symflops.verify.symbolic.forms import Forms, forms_of, release
 from symflops.verify.symbolic.inputs import Given
 from symflops.verify.symbolic.prove import Proof, Prover
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, places
@@ -90,6 +90,7 @@ def _trace(make: Callable[[], Example], seconds: float) -> Traced:
         example.fields, left = dict(fields), until - time.process_time()
         forms, example.fields = in_process(partial(_forms, example, left / 2), 2 * left, f"tracing {example.name}")
         forms.example = example
+        release(forms, until - left / 4)
         found = published(forms, Prover(forms).run(until))
         if found.holds or time.process_time() > until - seconds / 2:
             break
@@ -142,5 +143,5 @@ def published(forms: Forms, proof: Proof) -> Traced:
         tuple(one for one, _ in conditions), tuple(line for _, line in conditions), fields,
         {name: int(getattr(counts, name)) for name in FIGURES}, counts.missed, proof.exact,
         proof.why_not, forms.shapes, example.fixed(), derived, tuple(proof.points), dict(forms.depths),
-        tuple(proof.far), tuple(proof.beyond),
+        tuple(proof.far), tuple(proof.beyond), counts.idle,
     )  # fmt: skip
