@@ -23,9 +23,9 @@ def kind_of(value: object) -> str:
     """Name the type of a wrong argument for a message.
 
     >>> kind_of(None), kind_of(5)
-    ('None', "a value of type 'int'")
+    ('None', 'int')
     """
-    return "None" if value is None else f"a value of type '{type(value).__name__}'"
+    return "None" if value is None else type(value).__name__
 
 
 KEPT = "\t\u00a0\u2009\u202f"
