@@ -18,11 +18,11 @@ from symflops.build.roles import with_roles
 from symflops.build.scopes import ABSENT, Binding, Frame, Journaled, fields_read
 from symflops.build.services import Services, services_of
 from symflops.build.streams import Streams, declared_as
+from symflops.formula.definitions import Definitions
 from symflops.formula.domain import Setting, known
 from symflops.formula.evaluate import evaluate
 from symflops.formula.expression import Expression, names as letters, parse_expression
 from symflops.formula.functions import Whole, flag_symbol, position_symbol, size_symbol
-from symflops.formula.polynomial import Definitions
 from symflops.formula.state import WITHOUT, State
 from symflops.formula.truth import NO, YES, Truth
 from symflops.ir.graph import Graph, Limit
@@ -217,6 +217,7 @@ def demand(spec: Spec, name: Name, expression: Expression, frame: Frame, service
     inside = frame.inside(names=frame.names | variables)
     with services.report.collecting():
         condition = condition_of(expression, inside, services)
+        services.definitions.require(condition)
         if any(symbol in condition.expr.free_symbols for symbol in variables.values()):
             services.graph.limits.append(limit(name, expression, inside, services))
         elif not any(letter in variables for letter, _ in letters(expression)) or condition is not YES:

@@ -22,7 +22,7 @@ from symflops.ir.convention import ROLES
 from symflops.ir.nodes import Operator, Part, Stream, Value
 from symflops.ir.patterns import Path
 from symflops.ir.spec import BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat
-from symflops.ops.elementwise import rows_match
+from symflops.ops.elementwise import Equality, rows_match
 from symflops.read.definition_order import assigned
 from symflops.support.findings import Diagnostic, Label, SpecError
 
@@ -59,7 +59,7 @@ class Experts:
         self.place_entries(entry.body, inner)
         if graph.is_poisoned(inner.values.get("y", ABSENT)):
             return graph.abandon(entry, frame)
-        terms = [_result(entry, inner, chosen)]
+        terms = [_result(entry, inner, chosen, self.services.definitions.equal)]
         if entry.weights is not None:
             weights = self._value(entry, (entry.weights,), frame)
             if weights is None:
@@ -82,7 +82,7 @@ class Experts:
         """
         if entry.weights is not None:
             spans = EntrySpans(entry.path, entry.span, {"weights": entry.weights.span})
-            rows_match(spans.refuse, operand, terms[1], "weights")
+            rows_match(spans.refuse, self.services.definitions.equal, operand, terms[1], "weights")
         result = self.services.graph.value("y", operand.stream, terms[0].width, entry.span)
         self._step(entry, frame, path, "mul" if entry.weights else "add", terms, result, "combine")
         return result
@@ -117,13 +117,13 @@ class Experts:
         )  # fmt: skip
 
 
-def _result(entry: Group, inner: Frame, chosen: Stream) -> Value:
-    """The value ``y`` of the body; its rows must match the experts' input."""
+def _result(entry: Group, inner: Frame, chosen: Stream, equal: Equality) -> Value:
+    """The value ``y`` of the body; its rows must match the experts' input, as ``equal`` compares them."""
     result = inner.values.get("y", ABSENT)
     if result.value is None or not inner.guard.implies(result.present):
         hint = "name its result with 'to: y'"
         raise SpecError([Diagnostic("unknown-value", "the body of experts must always make 'y'", entry.span, hint)])
-    if not result.value.stream.alike(chosen):
+    if not result.value.stream.alike(chosen, equal):
         message = f"'y' has rows {result.value.stream}, the experts have {chosen}"
         raise SpecError([Diagnostic("row-mismatch", message, result.value.span or entry.span, "experts work row by row")])
     return result.value

@@ -9,8 +9,8 @@ from typing import Any
 from sympy import Expr, Symbol
 
 from symflops.build.scopes import Binding, Frame, Journaled
+from symflops.formula.definitions import Definitions
 from symflops.formula.functions import Excess, Reading, is_index, size_symbol
-from symflops.formula.polynomial import Definitions
 from symflops.formula.truth import NO, YES, Truth
 from symflops.formula.words import said
 from symflops.ir.graph import Limit

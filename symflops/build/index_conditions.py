@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
@@ -158,8 +159,8 @@ class Decider:
     def _divided(self, truth: Truth) -> Truth:
         """Resolve conditions that divide the segment into classes, by their truth in the current class.
 
-        A condition and its complement share one decision. Factors of all terms of ``truth`` that do not depend on the index
-        are not part of the condition.
+        A condition and its complement share one decision. Factors of ``truth`` that do not depend on the index are not part of
+        the condition.
         """
         selecting = {atom for product in truth.terms for atom in product if self.index in atom.free_symbols}
         if not selecting:
@@ -167,7 +168,12 @@ class Decider:
         if frozenset() in truth.terms:
             return ~self._divided(~truth)
         shared = frozenset.intersection(*truth.terms) - selecting
-        condition = self._canonical(Truth({product - shared: factor for product, factor in truth.terms.items()}))
+        condition = Truth({product - shared: factor for product, factor in truth.terms.items()})
+        mixed = any(not product <= selecting and product & selecting for product in condition.terms)
+        if mixed and (parts := factored(condition, selecting)) is not None:
+            condition, times = parts
+            return times & all_of(map(Truth.of, shared)) if self._divided(condition) is YES else NO
+        condition = self._canonical(condition)
         if condition in self.selected:
             return all_of(map(Truth.of, shared)) if self.selected[condition] else NO
         one = {atom: self._canonical(Truth.of(atom)) for atom in selecting}
@@ -226,6 +232,26 @@ class Decider:
             if not passed and (point - known).is_nonnegative:
                 return False
         return Cut(self.index, point)
+
+
+def factored(truth: Truth, selecting: Collection[Expr]) -> tuple[Truth, Truth] | None:
+    """Return (condition, times) with ``truth == condition * times``; None if there are none.
+
+    ``condition`` has brackets in ``selecting`` alone, ``times`` has no such brackets.
+    """
+    groups: dict[frozenset[Expr], dict[frozenset[Expr], int]] = defaultdict(dict)
+    for atoms, factor in truth.terms.items():
+        groups[atoms.intersection(selecting)][atoms.difference(selecting)] = factor
+    times = min(groups.values(), key=lambda terms: max(map(abs, terms.values())))
+    some, factor = next(iter(times.items()))
+    scales = {atoms: terms.get(some, 0) // factor for atoms, terms in groups.items()}
+    if any({one: scales[atoms] * value for one, value in times.items()} != terms for atoms, terms in groups.items()):
+        return None
+    for sign in (1, -1):
+        condition = NO.plus(Truth(scales), sign)
+        if (condition & ~condition) == NO:
+            return condition, NO.plus(Truth(times), sign)
+    return None
 
 
 def _decided(decision: Decision) -> bool:

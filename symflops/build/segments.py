@@ -330,7 +330,7 @@ class Segments:
         same_width = before.width is after.width
         if before.width is not None and after.width is not None:
             same_width = same_width or equal(before.width, after.width)
-        if same_width and before.stream.alike(after.stream):
+        if same_width and before.stream.alike(after.stream, equal):
             return
         message = f"'{name}' enters the repeat with width {said(before.width)} and leaves it with width {said(after.width)}"
         if before.width == after.width:

@@ -11,8 +11,8 @@ from symflops.build.expressions import Evaluator
 from symflops.build.graph_builder import GraphBuilder, ParameterTable
 from symflops.build.scopes import ABSENT, Binding, Frame, OperatorLimit, Surroundings
 from symflops.build.streams import Streams
+from symflops.formula.definitions import Definitions
 from symflops.formula.domain import either, sizes_behind
-from symflops.formula.polynomial import Definitions
 from symflops.formula.truth import NO, Truth, UnknownSizeError, unequal_widths
 from symflops.formula.words import as_written, said
 from symflops.ir.nodes import Operator, Select, Value
@@ -92,7 +92,7 @@ class NameBinder:
         present = condition.choose(new.present, old.present)
         if old.value is None or new.value is None or old.value.id == new.value.id:
             return Binding(new.value or old.value, present)
-        if not old.value.stream.alike(new.value.stream):
+        if not old.value.stream.alike(new.value.stream, self.definitions.equal):
             _refuse_other_rows(condition, new.value, old.value)
         width = new.value.width
         if width is not None and old.value.width is not None and not self.definitions.equal(width, old.value.width):
@@ -112,7 +112,7 @@ class NameBinder:
         first, *rest = call.values[field]
         others = [binding.value for binding in extra if binding.value is not None]
         for value in others:
-            rows_match(call.fail, first, value, "with")
+            rows_match(call.fail, call.definitions.equal, first, value, "with")
         unnamed = entry.path.text == "_" or entry.path.text.startswith("/")
         around = frame if unnamed else frame.inside(path=self.evaluator.path(entry.path, frame).parent)
         joined = self.step("with", entry.span, around, (first, *others), saves="nothing")
@@ -166,7 +166,7 @@ class NameBinder:
             present = present | gate.present
         values = [gate.value for gate in gates if gate.value is not None]
         for value in values:
-            rows_match(spans.refuse, result.value, value, "gate")
+            rows_match(spans.refuse, self.definitions.equal, result.value, value, "gate")
         if frame.guard.implies(present):
             return Binding(self.step("mul", spans.span, frame, (result.value, *values), "operands"), result.present)
         inner = frame.inside(guard=frame.guard & present)
@@ -178,7 +178,7 @@ class NameBinder:
         target = old.value
         if target is None or result.value is None:
             return
-        rows_match(spans.refuse, target, result.value, "add_to")
+        rows_match(spans.refuse, self.definitions.equal, target, result.value, "add_to")
         before, after = target.width, result.value.width
         if before is None or after is None or not self.definitions.equal(before, after):
             message = f"'{name}' has width {said(before)}, the result of '{spans.path.text}' has width {said(after)}"

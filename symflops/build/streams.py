@@ -95,9 +95,14 @@ class Streams:
     def introduce(self, axis: str, length: Expr, before: Expr | None = None) -> None:
         """Record an axis that shadows a batch variable of the same name but another length.
 
-        An axis that already existed with length ``before`` and is resized (``h: h//2``) keeps meaning its current length.
+        An axis that already existed with length ``before`` and is resized (``h: h//2``) keeps meaning its current length,
+        unless it shadows a batch variable already, or the new length is made of other batch variables.
         """
-        if axis in self.variables and length != self.variables[axis] and (before is None or self.is_product(length)):
+        own = self.variables.get(axis)
+        if own is None or length == own:
+            return
+        other = own not in length.free_symbols and self.of_items(length)
+        if before is None or other or (axis, before) in self.introduced or self.is_product(length):
             self.introduced.add((axis, length))
 
     def is_product(self, length: Expr) -> bool:
@@ -273,6 +278,11 @@ class StreamScope:
                 self.streams.introduce(name.text, axes[name.text], dict(part.axes)[name.text])
             parts.append(Part(tuple(axes.items())))
         return Stream(old.items, tuple(parts))
+
+    def resized(self, axis: str, length: Expr, before: Expr) -> tuple[str, Expr]:
+        """Return (axis, new length) of an axis that was ``before`` long, after noting whether it shadows a batch variable."""
+        self.streams.introduce(axis, length, before)
+        return axis, length
 
     def padded(self, stream: Stream) -> Stream:
         """Pad each item of ``stream`` along each axis to the longest of the batch.

@@ -98,7 +98,7 @@ def conventions(args: argparse.Namespace, config: dict[str, Any], regime: str) -
     pairs = [] if args.table else differences(args.spec, config, batch, regime, names)
     if args.json:
         found = {"schema": 1, "spec": first.name, "regime": regime, "batch": batch, "conventions": rows}
-        told = {} if args.table else {"differences": [difference(pair) for pair in pairs]}
+        told = {} if args.table else {"differences": pairs}
         print(json.dumps({**found, **told}, indent=1))
     elif pairs:
         print("\n".join(line for pair in pairs for line in causes(pair, models)))
@@ -111,28 +111,59 @@ def defaulted(args: argparse.Namespace, batch: dict[str, Any]) -> list[str]:
 
 
 def differences(spec: str, config: dict[str, Any], batch: dict[str, Any], regime: str, names: list[str]) -> list[Any]:
-    """Return the difference of each pair of the conventions ``names``, split into its causes."""
-    from itertools import combinations
+    """Return the difference of each pair of the conventions ``names``, split into its causes, as JSON objects.
+
+    Those of a spec, regime and conventions with names are kept in the cache, since deriving them imports sympy.
+    """
+    import contextlib
+
+    from symflops.library.cache import keep, kept, place
+    from symflops.library.lookup import by_name, is_file
+    from symflops.support.files import digest
 
     if len(names) < 2:
         return []
-    from symflops.api import load, regime_of
+    if is_file(spec, regime, *names):
+        return derived_differences(spec, config, batch, regime, names)[0]
+    file, asked = by_name(spec).file(spec), json.dumps([config, batch, regime, names], sort_keys=True)
+    path = None
+    with contextlib.suppress(OSError):  # there is no home folder
+        path = place(f"{file.name}-compared-{digest(str(file.path))[:16]}") / f"{digest(asked)[:16]}.json"
+    found = kept(path) if path else None
+    if found and found[0]["asked"] == asked and found[0]["facts"] == file.facts() and file.has(found[0]["sources"]):
+        return json.loads(found[1])  # type: ignore[no-any-return]
+    rows, sources = derived_differences(spec, config, batch, regime, names)
+    with contextlib.suppress(OSError):
+        if path:
+            keep(path, json.dumps(rows), asked=asked, sources=sources, facts=file.facts())
+    return rows
+
+
+def derived_differences(
+    spec: str, config: dict[str, Any], batch: dict[str, Any], regime: str, names: list[str]
+) -> tuple[list[Any], dict[str, str]]:
+    """Derive what :func:`differences` returns, with the digests of the spec's files by label."""
+    from itertools import combinations
+
+    from symflops.api import convention_of, load, regime_of
     from symflops.verify.differences import Comparison
 
-    comparison = Comparison(load(spec), config, batch, regime_of(regime))
-    return [comparison.difference(*pair) for pair in combinations(names, 2)]
+    model = load(spec)
+    comparison = Comparison(model, config, batch, regime_of(regime))
+    comparison.pieces.prepare([convention_of(name).of(model.spec.called) for name in names])
+    rows = [difference(comparison.difference(*pair)) for pair in combinations(names, 2)]
+    return rows, dict(comparison.pieces.sources)
 
 
-def causes(pair: Any, models: Mapping[str, Any]) -> list[str]:
+def causes(pair: dict[str, Any], models: Mapping[str, Any]) -> list[str]:
     """Format the difference ``pair`` of two conventions, cause by cause, as lines for the terminal."""
-    from symflops.verify.differences import percent
-
-    units, most = [NAMES[models[name].unit] for name in (pair.second, pair.first)], width()
+    first, second, most = pair["first"], pair["second"], width()
+    units = [NAMES[models[name].unit] for name in (second, first)]
     told = f" ({units[0]} less {units[1]})" if units[0] != units[1] else ""
-    lines = ["", *(styled(line, "bold") for line in wrapped(f"{pair.second} - {pair.first} = {pair.flops:+,}{told}", most))]
-    for step in pair.steps:
-        text = f"{step.flops:+,}  {percent(step.share)}  {step.sentence(pair.first, pair.second)}"
-        lines += wrapped(text, most, "  ", "      ")
+    lines = ["", *(styled(line, "bold") for line in wrapped(f"{second} - {first} = {pair['flops']:+,}{told}", most))]
+    for rule in pair["rules"]:
+        share = "-" if rule["share"] is None else f"{100 * rule['share']:.2f} %"
+        lines += wrapped(f"{rule['flops']:+,}  {share}  {rule['sentence']}", most, "  ", "      ")
     return lines
 
 

@@ -10,6 +10,7 @@ Modules without work are hidden unless --all. Lines fit the terminal, or the var
 from __future__ import annotations
 
 import json
+from math import prod
 
 from symflops.cli.amounts import chosen_batch
 from symflops.cli.terminal import (
@@ -133,7 +134,7 @@ def lines(told: Explanation, args: argparse.Namespace) -> list[str]:
     head = [
         f"regime {found['regime']}, convention {found['convention']}, {of_batch(told.batch)}",
         f"moments {moments}",
-        per_token(found, unit),
+        per_token(found, unit, told.batch),
     ]
     head = [line for text in head for line in wrapped(text, most, "", "  ")]
     hides = args.top is None and not args.all and any(not row["total"] for row in told.rows)
@@ -144,12 +145,25 @@ def lines(told: Explanation, args: argparse.Namespace) -> list[str]:
     return [*title, *head, "", *modules, "", *roles(told, most), "", *evidence, "", *forms(told, most, unit)]
 
 
-def per_token(found: dict[str, Any], unit: str) -> str:
-    """Format a line: parameters (all, and active per token), tokens of the batch, FLOPs per token."""
+def per_token(found: dict[str, Any], unit: str, batch: dict[str, Any]) -> str:
+    """Format a line: parameters (all, and active per token), tokens of the batch, FLOPs per token.
+
+    If no stream of ``batch`` has as many rows as the tokens, the line says which rows these are.
+    """
     told = f"parameters {found['parameters']:,}"
     if found["parameters_active"] is not None:
         told += f", active per token {found['parameters_active']:,}"
-    return f"{told}; {found['tokens']:,} tokens, {short(found['flops_per_token'])}{unit} per token" if found["tokens"] else told
+    if not found["tokens"]:
+        return told
+    which = "" if found["tokens"] in map(rows_given, batch.values()) else " (queries of the first attention)"
+    return f"{told}; {found['tokens']:,} tokens{which}, {short(found['flops_per_token'])}{unit} per token"
+
+
+def rows_given(items: Any) -> int | None:
+    """The number of rows of ``items``, lengths or lists of sides; None for anything else, such as an array."""
+    sides = [item if isinstance(item, (list, tuple)) else [item] for item in items] if isinstance(items, (list, tuple)) else []
+    whole = all(isinstance(side, int) for item in sides for side in item)
+    return sum(prod(item) for item in sides) if sides and whole else None
 
 
 def table(rows: list[dict[str, Any]], most: int, unit: str, flat: bool) -> list[str]:

@@ -159,8 +159,11 @@ class _Insertion:
         path = node.path.join(name)
         parameter = Parameter(path.join("weight"), shape, exists, span=node.span, adapter=True, lists=node.parameters[0].lists)
         contraction = Contraction(like.name, reads, size, like.items, like.extent, like.kind)
+        parameters: tuple[Parameter, ...] = (parameter,)
+        if self.adapter.bias and name == self.adapter.names[2]:
+            parameters += (replace(parameter, path=path.join("bias"), shape=shape[:1]),)
         return Operator(
-            next(self.ids), node.kind, path, reads[0].values, (result.id,), (parameter,), (contraction,), node.guard,
+            next(self.ids), node.kind, path, reads[0].values, (result.id,), parameters, (contraction,), node.guard,
             "operands", node.flows, node.role, f"rank {self.adapter.rank}", node.span, node.visits,
             node.regions, inferred=node.inferred, shown=node.shown, turns=node.turns,
         )  # fmt: skip

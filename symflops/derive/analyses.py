@@ -13,7 +13,8 @@ The two analyses are independent. A parameter has one copy per path, however man
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from sympy import Expr, Integer, Mul, Symbol
 
@@ -22,8 +23,8 @@ from symflops.formula.functions import AtLeast
 from symflops.formula.truth import NO, YES, Truth, any_of
 from symflops.ir.contraction import Operand
 from symflops.ir.graph import Graph, ParameterCount
-from symflops.ir.nodes import Checkpoint, Loop, Node, Operator, Parameter, Pop, Push, Select
-from symflops.ir.patterns import Path, any_matches
+from symflops.ir.nodes import Checkpoint, Loop, Node, Operator, Parameter, Pop, Push, Select, with_operators
+from symflops.ir.patterns import Path, any_matches, prefixes
 from symflops.ir.regime import Regime
 from symflops.support.findings import Diagnostic, SpecError, did_you_mean
 
@@ -39,14 +40,45 @@ def needs(graph: Graph, regime: Regime, trains: Trains) -> Facts:
     facts = Facts({value: YES if name in regime.input_grad else NO for name, value, _ in graph.inputs})
 
     trained = bool(regime.train or regime.adapters)
+    last = {
+        operator.id
+        for module, operator in (leaving(graph) if regime.force_grad else ())
+        if any_matches(regime.force_grad, module, chosen)
+    }
 
     def forced(operator: Operator) -> Truth:
-        if any_matches(regime.force_grad, operator.path, chosen):
+        if operator.id in last or any_matches(regime.force_grad, operator.path, chosen):
             return YES
         return operator.forces if trained and not any_matches(regime.no_force_grad, operator.path, chosen) else NO
 
     _forwards(graph.body, facts, trains, forced)
     return facts
+
+
+def leaving(graph: Graph) -> Iterator[tuple[Path, Operator]]:
+    """Yield (module, operator) for each operator whose result leaves a module around it, outside of the module's own loops."""
+    readers: dict[int, list[Operator]] = {}
+    for operator in graph.operators():
+        for value in operator.operands:
+            readers.setdefault(value, []).append(operator)
+    for operator in graph.operators():
+        for module in prefixes(operator.path):
+            if module == operator.path or module.indices != operator.path.indices:
+                continue
+            around = [set(prefixes(one.path)) for value in operator.results for one in readers.get(value, ())]
+            if not around or any(module not in those for those in around):
+                yield module, operator
+
+
+def with_entries(graph: Graph, regime: Regime) -> Graph:
+    """The graph in which the operators that ``enter_grad`` of ``regime`` names have operands that need a gradient."""
+    if not regime.enter_grad:
+        return graph
+    chosen = dict(graph.chosen)
+    return replace(
+        graph,
+        body=with_operators(graph.body, lambda one: [replace(one, enters=any_matches(regime.enter_grad, one.path, chosen))]),
+    )
 
 
 def trainable(regime: Regime, chosen: Mapping[Expr, frozenset[str]]) -> Trains:
@@ -68,7 +100,7 @@ def trainable(regime: Regime, chosen: Mapping[Expr, frozenset[str]]) -> Trains:
 
 def operand_need(operand: Operand, operator: Operator, facts: Facts, trains: Trains) -> Truth:
     """Condition under which a value, parameter or inner contraction in ``operand`` needs a gradient."""
-    truth = any_of(facts.values[value] for value in operand.values)
+    truth = YES if operator.enters and operand.values else any_of(facts.values[value] for value in operand.values)
     chosen = [operator.parameters[position] for position in operand.parameters]
     truth = truth | any_of(parameter.exists for parameter in chosen if trains(parameter))
     for name in operand.inner:
@@ -81,7 +113,7 @@ def _forwards(nodes: Sequence[Node], facts: Facts, trains: Trains, forced: Calla
     for node in nodes:
         match node:
             case Operator():
-                truth = any_of(facts.values[operand] for operand in node.operands)
+                truth = YES if node.enters else any_of(facts.values[operand] for operand in node.operands)
                 truth = truth | any_of(parameter.exists for parameter in node.parameters if trains(parameter))
                 truth = (truth if node.flows else NO) | forced(node)
                 truth = truth & node.guard

@@ -17,7 +17,7 @@ from itertools import product
 from sympy import Expr, Integer, Symbol
 
 from symflops.derive.adapters import adapt, with_elements
-from symflops.derive.analyses import Copies, Trains, lives, needs, operand_need, trainable
+from symflops.derive.analyses import Copies, Trains, lives, needs, operand_need, trainable, with_entries
 from symflops.derive.decode import decoded, spread
 from symflops.derive.iterations import Facts, iterations
 from symflops.derive.recompute import is_inside, recomputed, reentrant
@@ -48,7 +48,7 @@ def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset())
     """
     written, regime = regime, regime.with_patterns(lambda pattern: spelled(pattern, graph.listed))
     check_size(graph, regime)
-    graph = reentrant(with_elements(adapt(graph, regime.adapters), elements), regime.recompute)
+    graph = with_entries(reentrant(with_elements(adapt(graph, regime.adapters), elements), regime.recompute), regime)
     chosen = dict(graph.chosen)
     check_patterns(graph, written)
     lengths = frozenset(length.symbol for length in graph.lengths)

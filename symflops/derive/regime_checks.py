@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from symflops.derive.adapters import KINDS
+from symflops.derive.analyses import leaving
 from symflops.derive.recompute import group_of
 from symflops.ir.graph import Graph, ParameterCount
 from symflops.ir.nodes import Checkpoint, walk
@@ -76,7 +77,10 @@ def fields(graph: Graph, regime: Regime) -> Iterator[Field]:
     modules = list(dict.fromkeys(operator.path for operator in operators))
     yield "train", [pattern for pattern in regime.train if pattern != "*"], parameters, ""
     yield "freeze", list(regime.freeze), parameters, ""
-    yield "force_grad", list(regime.force_grad), modules, ""
+    around = [module for module, _ in leaving(graph)] if regime.force_grad else []
+    holders = [path.parent for path in parameters]  # a module of shared weights may never run
+    yield "force_grad", list(regime.force_grad), [*modules, *around, *holders], ""
+    yield "enter_grad", list(regime.enter_grad), modules, ""
     yield "no_force_grad", list(regime.no_force_grad), modules, ""
     projections = [
         operator.path
@@ -122,13 +126,13 @@ def rules_of(graph: Graph, regime: Regime, parameters: Sequence[ParameterCount])
     """
     everything, outputs = frozenset(one.kind for one in graph.operators()), {name for name, _ in graph.outputs}
     own = (entry.trains for entry in parameters if entry.parameter.trainable and not entry.parameter.adapter)
-    backward = bool(regime.input_grad or regime.force_grad) or any(entry.trains for entry in parameters)
+    backward = bool(regime.input_grad or regime.force_grad or regime.enter_grad) or any(entry.trains for entry in parameters)
     conditions = {
         "parts": regime.parts,
         "freeze": backward and not all(own),
         "loss": backward and regime.loss and set(regime.loss) != outputs,
         "input_grad": regime.input_grad,
-        "force_grad": regime.force_grad,
+        "force_grad": regime.force_grad or regime.enter_grad,
     }
     found = {name: everything for name, holds in conditions.items() if holds}
     if regime.decode:

@@ -2,7 +2,6 @@
 
 ``sympy.expand`` on a whole derivation is slow, and the order of its terms varies. A :class:`Polynomial` is a dictionary from
 monomials to rational factors; an atom is a symbol, or a function that is not expanded (a rounded quotient, a bracket).
-:class:`Definitions` compares and divides expressions after replacing derived sizes by their formulas.
 """
 
 from __future__ import annotations
@@ -10,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache, reduce
 
-from sympy import Add, Expr, Integer, Mul, Pow, Rational, Symbol
+from sympy import Add, Expr, Integer, Mul, Pow, Rational
 
 from symflops.formula.functions import AtLeast, CeilDiv, Excess, Tally, is_bracket
 from symflops.formula.sparse import CONSTANT, Factor, Monomial, Poly, ratio
-from symflops.formula.words import said
 from symflops.formula.written import text_of
 
 
@@ -150,44 +148,3 @@ def _nothing_at(atom: Expr) -> Expr:
     if isinstance(rest, CeilDiv) and rest.args[1].is_Integer and rest.args[1] > 0 and runs.is_Integer:
         return rest.args[0] + runs * rest.args[1]
     return inner
-
-
-class Definitions:
-    """Formulas of derived sizes; compares and divides expressions after substituting these formulas."""
-
-    def __init__(self) -> None:
-        self.pairs: dict[Symbol, Expr] = {}
-        self._known: dict[Expr, Polynomial] = {}
-        self._quotients: dict[tuple[Expr, Expr], Expr | None] = {}
-
-    def define(self, symbol: Symbol, value: Expr) -> None:
-        """Define the derived size ``symbol`` as ``value``."""
-        self.pairs[symbol] = value
-        self._known.clear()
-        self._quotients.clear()
-
-    def expand(self, expr: Expr) -> Polynomial:
-        """The polynomial of ``expr`` with every derived size replaced by its formula."""
-        if expr not in self._known:
-            value = expr
-            while value.free_symbols & self.pairs.keys():
-                value = value.xreplace(self.pairs)
-            self._known[expr] = Polynomial.of(value)
-        return self._known[expr]
-
-    def equal(self, a: Expr, b: Expr) -> bool:
-        """Whether two expressions have equal polynomials once derived sizes are replaced by their formulas."""
-        return a == b or self.expand(a) == self.expand(b)
-
-    def formulas_of(self, *values: Expr | None) -> str:
-        """Return the definitions of derived sizes in ``values`` as text for a finding: ``a is b * c, ...``."""
-        symbols = {symbol for value in values if value is not None for symbol in value.free_symbols}
-        return ", ".join(f"{said(symbol)} is {said(value)}" for symbol, value in self.pairs.items() if symbol in symbols)
-
-    def divide(self, a: Expr, b: Expr) -> Expr | None:
-        """``a / b`` if the quotient is a polynomial, else None."""
-        if (a, b) not in self._quotients:
-            found = Polynomial.of(a).quotient(Polynomial.of(b))
-            found = self.expand(a).quotient(self.expand(b)) if found is None else found
-            self._quotients[a, b] = None if found is None else found.expr
-        return self._quotients[a, b]

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import combinations
 
 from sympy import Add, Expr, Integer, Mul, Symbol
 
+from symflops.formula.cases import exclude, never
 from symflops.formula.functions import AtLeast, Bracket, Contains, Equal, Given, is_bracket, sizes_in
 from symflops.formula.written import text_of
 from symflops.support.findings import Diagnostic, Span
@@ -120,7 +122,7 @@ class Truth:
 
     def implies(self, other: Truth) -> bool:
         """Whether ``other`` is known to hold whenever this condition does."""
-        return self is other or other is YES or (self & ~other) == NO
+        return self is other or other is YES or _excluded(self & ~other)
 
     @property
     def expr(self) -> Expr:
@@ -164,6 +166,12 @@ def _both(one: Truth, two: Truth) -> Truth:
     return _known(Truth(terms))
 
 
+@lru_cache(maxsize=1 << 12)
+def _excluded(truth: Truth) -> bool:
+    """Whether a condition never holds (cached)."""
+    return truth == NO or never(truth.terms)
+
+
 def join(left: Product, right: Product) -> Product | None:
     """Multiply two products of brackets and drop implied brackets; None if they exclude each other.
 
@@ -185,6 +193,9 @@ def join(left: Product, right: Product) -> Product | None:
             rest.add(atom)
         else:
             rest.add(atom)
+    ranges = [AtLeast(*bound) for bound in bounds.items()] + [atom for atom in rest if isinstance(atom, Equal)]
+    if any(exclude(*pair) for pair in combinations(ranges, 2)):
+        return None
     texts = {Given(base) for base, value in values.items() if type(value).__name__ == "Str"}
     return frozenset((rest - texts) | {AtLeast(base, bound) for base, bound in bounds.items()})
 

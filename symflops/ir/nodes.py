@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from sympy import Expr, Mul, Symbol
 
-from symflops.formula.polynomial import Polynomial
 from symflops.formula.truth import NO, YES, Truth
 from symflops.formula.words import said
 from symflops.ir.contraction import Contraction
@@ -61,9 +60,9 @@ class Stream:
         over = {SAMPLES: "per sample", ONCE: "once"}.get(self.items, f"per item of {self.items}")
         return f"{' + '.join(parts)} {over}"
 
-    def alike(self, other: Stream) -> bool:
-        """Whether this and ``other`` have the same index set and equally many rows per item, for all sizes."""
-        return self == other or (self.items == other.items and Polynomial.of(self.rows) == Polynomial.of(other.rows))
+    def alike(self, other: Stream, equal: Callable[[Expr, Expr], bool]) -> bool:
+        """Whether this and ``other`` have the same index set and, as ``equal`` compares them, equally many rows per item."""
+        return self == other or (self.items == other.items and equal(self.rows, other.rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +184,7 @@ class Operator:
         bare: Whether its weight belongs to a module that is not called, so that adapters do not apply to it.
         turns: Modules around it that are called again, each with a number that identifies the call.
         forces: The condition under which the class makes its results require a gradient.
+        enters: Whether its operands need a gradient that comes from outside of the model.
         keeps: What it keeps for later calls.
     """
 
@@ -210,6 +210,7 @@ class Operator:
     bare: bool = False
     turns: tuple[tuple[Path, int], ...] = ()
     forces: Truth = NO
+    enters: bool = False
     keeps: tuple[Kept, ...] = ()
 
     @property

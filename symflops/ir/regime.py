@@ -17,6 +17,7 @@ class Adapter:
         targets: Patterns of module paths.
         names: Names of the submodules: the adapted module, the down projection, the up projection.
         dropout: Whether the adapter's input has dropout; with it, ``dora`` repeats the base's product on that input.
+        bias: Whether the up projection has a bias.
     """
 
     kind: str
@@ -24,6 +25,7 @@ class Adapter:
     targets: tuple[str, ...]
     names: tuple[str, str, str]
     dropout: bool = False
+    bias: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class Regime:
         input_grad: Names of the inputs that need a gradient.
         force_grad: Patterns of modules whose results are made to require a gradient.
         no_force_grad: Patterns of modules whose results are not, although the spec says that the class does so.
+        enter_grad: Patterns of modules whose operands need a gradient, because something outside of the model is added to them.
         parts: Optional parts of the model that run, such as prediction heads that its class does not build.
         decode: Calls that keep a state for later ones: ``prefill`` for a prompt, ``step`` for new tokens after past ones,
             ``generate`` for the sum over all calls of a generation after a prompt; empty for calls that keep none.
@@ -111,6 +114,7 @@ class Regime:
     input_grad: tuple[str, ...] = ()
     force_grad: tuple[str, ...] = ()
     no_force_grad: tuple[str, ...] = ()
+    enter_grad: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     decode: str = ""
     doc: str = ""
@@ -126,7 +130,8 @@ class Regime:
         """All patterns of module paths and parameter names; a number or slice in one splits a repeat."""
         targets = tuple(target for adapter in self.adapters for target in adapter.targets)
         groups = self.recompute.groups if self.recompute else ()
-        return (*self.train, *self.freeze, *self.force_grad, *self.no_force_grad, *targets, *groups)
+        gradients = (*self.force_grad, *self.no_force_grad, *self.enter_grad)
+        return (*self.train, *self.freeze, *gradients, *targets, *groups)
 
     def with_patterns(self, spell: Callable[[str], Sequence[str]]) -> "Regime":
         """This regime with each pattern replaced by the patterns ``spell(pattern)``."""
@@ -140,6 +145,7 @@ class Regime:
             freeze=all_of(self.freeze),
             force_grad=all_of(self.force_grad),
             no_force_grad=all_of(self.no_force_grad),
+            enter_grad=all_of(self.enter_grad),
             adapters=tuple(replace(adapter, targets=all_of(adapter.targets)) for adapter in self.adapters),
             recompute=replace(self.recompute, groups=all_of(self.recompute.groups)) if self.recompute else None,
         )

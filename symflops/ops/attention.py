@@ -145,7 +145,7 @@ def check_rows(call: Call, keys: tuple[Value, ...], values: tuple[Value, ...]) -
         hint = "each list of keys has its values, in the same order"
         call.fail("operand-count", f"{len(keys)} keys and {len(values)} values", "value", hint)
     for key, value in zip(keys, values, strict=True):
-        if not key.stream.alike(value.stream):
+        if not key.stream.alike(value.stream, call.definitions.equal):
             call.fail(
                 "row-mismatch",
                 f"'{key.name}' and '{value.name}' have different rows",

@@ -131,7 +131,10 @@ def pairs_within(length: Expr) -> Expr:
 def refuse_folds(call: Call, fold: Expr, field: str) -> None:
     """Raise an error if axes are folded: items of a stream cannot be matched with positions along them."""
     if fold != 1:
-        call.fail("mask-unsupported", f"'{field}' of a stream does not go with 'fold'", field)
+        hint = (
+            "a formula of 'row', or a list, goes with it: it holds in each fold; else 'reshape' the folded axes into one before"
+        )
+        call.fail("mask-unsupported", f"'{field}' of a stream does not go with 'fold'", field, hint)
 
 
 def refuse_list(call: Call, field: str, hint: str) -> NoReturn:

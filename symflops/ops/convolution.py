@@ -111,7 +111,7 @@ def result_stream(call: Call, x: Value, kernel: tuple[Expr, ...], transposed: bo
     for position, ((name, length), side) in enumerate(zip(axes[first:], kernel, strict=True)):
         new = (transposed_length if transposed else plain_length)(call, position, length, side)
         call.needs += needs(call, position, Need(new, length), transposed)
-        changed.append((name, new))
+        changed.append(call.streams.resized(name, new, length))
     return Stream(x.stream.items, (Part((*axes[:first], *changed)),))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from sympy import Add, Integer
+from sympy import Add, Expr, Integer
 from sympy.core.symbol import Str
 
 from symflops.formula import functions as fn
@@ -17,26 +17,35 @@ from symflops.ir.nodes import Part, Stream, Value
 from symflops.ops.kind import FROM, Call, Field, Form, cases, operator_kind
 
 Refuse = Callable[..., NoReturn]
+Equality = Callable[[Expr, Expr], bool]
 
 
-def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
+def rows_match(refuse: Refuse, equal: Equality, first: Value, other: Value, field: str) -> None:
     """Check that ``other`` broadcasts to ``first``; if not, call ``refuse`` with an error about ``field``.
 
     A value broadcasts to another one with the same rows, to any value if its own rows exist once per batch,
-    and to a value all of whose parts have its axes.
+    and to a value all of whose parts have its axes. ``equal`` compares lengths.
 
     Raises:
         SpecError: ``other`` does not broadcast; an ``expand`` or the like is needed.
     """
-    if first.stream.alike(other.stream) or other.stream.items == "once":
+    if broadcasts(other.stream, first.stream, equal):
         return
-    if first.stream.items == other.stream.items and len(other.stream.parts) == 1:
-        axes = other.stream.parts[0].axes
-        if all(dict(part.axes).get(axis) == length for part in first.stream.parts for axis, length in axes):
-            return
     hint = "make the rows equal: 'slice' or 'select' (with 'like') takes some, 'expand' or 'pad' adds some"
     message = f"'{other.name}' has rows {other.stream}, '{first.name}' has rows {first.stream}"
+    if field == "from" and broadcasts(first.stream, other.stream, equal):
+        hint = f"the result has the rows of the first operand: write '{other.name}' before '{first.name}'"
     refuse("row-mismatch", message, field, hint, about=other, also=(*other.long, *first.long))
+
+
+def broadcasts(one: Stream, to: Stream, equal: Equality) -> bool:
+    """Whether a value of the stream ``one`` broadcasts to values of the stream ``to``, as :func:`rows_match` says."""
+    if to.alike(one, equal) or one.items == ONCE:
+        return True
+    if to.items != one.items or len(one.parts) != 1:
+        return False
+    pairs = [(part.get(axis), length) for part in to.parts for axis, length in one.parts[0].axes]
+    return all(own is not None and equal(own, length) for own, length in pairs)
 
 
 def joining(values: Sequence[Value], otherwise: str) -> str:
@@ -60,7 +69,7 @@ def mul(call: Call) -> None:
     """Declare the result: the first operand's rows, to which the others broadcast."""
     first = call.operand()
     for other in call.values["from"][1:]:
-        rows_match(call.fail, first, other, "from")
+        rows_match(call.fail, call.definitions.equal, first, other, "from")
     call.result(first.stream, call.number("width") if call.has("width") else first.width)
 
 
@@ -69,7 +78,7 @@ def add(call: Call) -> None:
     """Declare the result: the first operand's rows and width; the others broadcast and are equally wide."""
     first = call.operand()
     for other in call.values["from"][1:]:
-        rows_match(call.fail, first, other, "from")
+        rows_match(call.fail, call.definitions.equal, first, other, "from")
         if not call.definitions.equal(call.width(first), call.width(other)):
             message = f"'{other.name}' has width {said(other.width)}, '{first.name}' has {said(first.width)}"
             unknown = unequal_widths((call.width(first), call.width(other)), message, call.places.get("from", call.span))
@@ -136,7 +145,7 @@ def act(call: Call) -> None:
     """
     first = call.operand()
     for other in call.values["from"][1:]:
-        rows_match(call.fail, first, other, "from")
+        rows_match(call.fail, call.definitions.equal, first, other, "from")
     for word, names in LEARNED.items():
         for name in names:
             call.parameter(name, (Integer(1),), when=is_word(call.fields.get("of"), word), stacked=False)
@@ -162,7 +171,7 @@ def concat(call: Call) -> None:
     first = call.operand()
     if call.fields["along"] == "width":
         for other in values[1:]:
-            rows_match(call.fail, first, other, "from")
+            rows_match(call.fail, call.definitions.equal, first, other, "from")
         call.result(first.stream, Add(*(call.width(value) for value in values)))
         return
     for other in values[1:]:

@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 
 from sympy import Expr
 
+from symflops.formula.definitions import Definitions
 from symflops.formula.domain import Choice, Setting
 from symflops.formula.functions import Modulo
-from symflops.formula.polynomial import Definitions
 from symflops.formula.state import WITHOUT, State
 from symflops.formula.truth import NO, YES, Truth
 from symflops.formula.words import said

@@ -66,7 +66,7 @@ def bilinear(call: Call) -> None:
     if len(operands) != 2:
         call.fail("operand-count", f"a bilinear form takes two values, not {len(operands)}", "from", "from: [a, b]")
     left, right = operands
-    rows_match(call.fail, left, right, "from")
+    rows_match(call.fail, call.definitions.equal, left, right, "from")
     out, first, second = call.number("width"), call.width(left), call.width(right)
     weight = call.parameter("weight", (out, first, second))
     call.parameter("bias", (out,), when=call.truth("bias"))

@@ -29,7 +29,7 @@ def scan(call: Call) -> None:
     """
     u, dt, write = call.operand(), call.operand("dt"), call.operand("write")
     for other, field in ((dt, "dt"), (write, "write")):
-        rows_match(call.fail, u, other, field)
+        rows_match(call.fail, call.definitions.equal, u, other, field)
     axes = [name for part in u.stream.parts for name, length in part.axes if length != 1]
     if len(u.stream.parts) == 1 and len(axes) > 1:
         message = f"a recurrence runs over all tokens of '{u.name}', which has the axes {', '.join(axes)}"

@@ -101,7 +101,7 @@ class Stacks:
             self.sequences[name] = replace(known, taken=True)
         elif known is None:
             known = self.sequences[name] = Sequence(name, value.stream, value.width, size, call.span)
-        elif known.taken or known.width != value.width or not known.stream.alike(value.stream):
+        elif known.taken or known.width != value.width or not known.stream.alike(value.stream, call.definitions.equal):
             raise written_out(call, name, size)
         return known
 

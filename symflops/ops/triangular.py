@@ -37,7 +37,7 @@ def triangular_solve(call: Call) -> None:
     which only the entries below the diagonal are used.
     """
     a, b, order = call.operand(), call.operand("right"), call.number("order")
-    rows_match(call.fail, a, b, "right")
+    rows_match(call.fail, call.definitions.equal, a, b, "right")
     size, count = call.width(b, "right"), systems(call)
     if call.definitions.divide(size, count) is None:
         message = f"'{b.name}' has width {said(size)}, which is no multiple of {said(count)} systems"

@@ -144,6 +144,7 @@ TRAINING = (
     Field("input_grad", Form.TEXTS, "inputs that need a gradient"),
     Field("force_grad", Form.TEXTS, "modules whose result is made to need a gradient"),
     Field("no_force_grad", Form.TEXTS, "modules that make none need a gradient, whatever the spec says"),
+    Field("enter_grad", Form.TEXTS, "modules whose operands need a gradient, which enters from outside"),
     Field("parts", Form.TEXTS, "parts of the model that run, too, such as its prediction heads"),
 )
 LISTS = words_of(TRAINING)
@@ -153,6 +154,7 @@ ADAPTER = (
     Field("targets", Form.TEXTS, "patterns of modules that have one", required=True),
     Field("names", Form.TEXTS, "'peft', 'plain', or three names: base, down, up"),
     Field("dropout", Form.FLAG, "its input is dropped out, so DoRA computes the base twice"),
+    Field("bias", Form.FLAG, "its up projection has a bias"),
 )
 RECOMPUTE = (
     Field("groups", Form.TEXTS, "patterns of modules, each recomputed as one", required=True),

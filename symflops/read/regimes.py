@@ -105,6 +105,7 @@ class _Reader:
         return Adapter(
             kind, self.count(given.get("rank"), 16), self.texts(given.get("targets"), "targets"),
             self.names(given.get("names")), self.shapes.flag(given.get("dropout")),
+            self.shapes.flag(given.get("bias")),
         )  # fmt: skip
 
     def names(self, node: Node | None) -> tuple[str, str, str]:
@@ -189,8 +190,8 @@ def _changes_of(text: str) -> dict[str, str]:
 def _adapter_line(changes: Mapping[str, str], old: Adapter) -> str:
     kind, rank = changes.get("kind", old.kind), changes.get("rank", old.rank)
     targets, names = _yaml_list(changes.get("targets", "|".join(old.targets))), _yaml_list("|".join(old.names))
-    dropout = changes.get("dropout", str(old.dropout).lower())
-    entries = {"kind": kind, "rank": rank, "targets": targets, "names": changes.get("names", names), "dropout": dropout}
+    flags = {name: changes.get(name, str(getattr(old, name)).lower()) for name in ("dropout", "bias")}
+    entries = {"kind": kind, "rank": rank, "targets": targets, "names": changes.get("names", names), **flags}
     return f"adapters: [{_yaml_mapping(entries)}]"
 
 

@@ -112,6 +112,11 @@ class Pieces:
         """Derive one program for several conventions, whose names must differ; :meth:`estimator` uses it."""
         self.lines = self.model.lines([self.regime], tuple(conventions), self.config)
 
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Label -> digest of the files that the derivations come from: the spec, its base and its blocks."""
+        return dict(self.lines.sources) if self.lines is not None else {}
+
     def estimator(self, convention: Convention) -> InterpretedEstimator:
         """Build the estimator under ``convention``, from the program of :meth:`prepare` if that includes it."""
         program = self.lines

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from symflops.cli.main import main
+from symflops.formula.identifiers import RESERVED
 
 HEAD = """language: 2
 name: small
@@ -106,3 +107,38 @@ def test_paths_open_from_the_working_directory(tmp_path: Path, capsys: pytest.Ca
     found = told(tmp_path, '  - a: {block: self_attention, from: t, heads: n, width: "D/3", to: a}\n', capsys)
     assert {Path(one["path"]).name for one in found} == {"self_attention.yaml"}
     assert all(Path(one["path"]).is_file() for one in found)
+
+
+ROWS = HEAD.replace("{text: [x]}", "{text: [x], sample: []}").replace("inputs: {", "inputs: {c: {stream: sample, width: D}, ")
+
+
+@pytest.mark.parametrize("kind", ["add", "mul"])
+def test_operands_in_the_wrong_order(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The shorter one stands first: the hint turns them round, and that works."""
+    (found,) = told(tmp_path, f"  - a: {{op: {kind}, from: [c, t]}}\n", capsys, ROWS)
+    assert found["hint"] == "the result has the rows of the first operand: write 't' before 'c'"
+    assert told(tmp_path, f"  - a: {{op: {kind}, from: [t, c]}}\n", capsys, ROWS) == []
+
+
+def test_pairs_of_a_stream_do_not_go_with_folds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The hint names what does go with them."""
+    head = HEAD.replace("{text: [x]}", "{text: [x, z], links: {over: links, axes: [e]}}")
+    attention = "  - a: {{op: attention, heads: n, query: t, key: t, value: t, sees: {}, fold: x}}\n"
+    (found,) = told(tmp_path, attention.format("links"), capsys, head)
+    assert "a formula of 'row'" in found["hint"] and "'reshape' the folded axes" in found["hint"]
+    assert told(tmp_path, attention.format('"row + 1"'), capsys, head) == []
+
+
+def test_explain_says_which_tokens_it_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two texts of 7 tokens, whose attention runs over patches of 2: 8 tokens, and the line says of what."""
+    attention = "  - {op: attention, heads: n, query: p, key: p, value: p, to: p}\n  - a: {op: linear, from: p, width: D}\n"
+    patches, same = '  - {op: pool, from: t, stream: {p: "ceil(x, 2)"}, to: p}\n', "  - {op: identity, from: t, to: p}\n"
+    for text, said in ((patches, "8 tokens (queries of the first attention)"), (same, "14 tokens,")):
+        assert told(tmp_path, text + attention, capsys) == []
+        main(["explain", str(tmp_path / "small.yaml"), "--batch", '{"text": [7, 7]}'])
+        assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_every_reserved_name_is_in_the_reference() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/language.md").read_text("utf-8")
+    assert [name for name in sorted(RESERVED) if f"`{name}`" not in page] == []

@@ -24,7 +24,7 @@ from symflops.library.catalog import by_name
 from symflops.library.lookup import catalogs, estimator, interpreted
 from symflops.library.naming import estimate
 from symflops.support.errors import SymflopsError
-from symflops.training.introspect.model import config_of
+from symflops.training.introspect.identity import config_of
 from symflops.verify.classes import with_value
 from tests.sampling import sampled
 from tests.shipped import NAMES, load

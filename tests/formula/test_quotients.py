@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given, strategies as st
-from sympy import Integer
+from fractions import Fraction
+from math import prod
 
-from symflops.formula.functions import CeilDiv, FloorDiv, Modulo, size_symbol
+from hypothesis import given, settings, strategies as st
+from sympy import Expr, Integer
+
+from symflops.formula.definitions import Definitions
+from symflops.formula.functions import CeilDiv, Equal, FloorDiv, Modulo, size_symbol
+from symflops.formula.quotients import in_one_spelling
+from symflops.formula.truth import Truth
 
 D, H = size_symbol("D"), size_symbol("H")
 
@@ -25,3 +31,50 @@ def test_values_stay(a: int, b: int, c: int, by: int, d: int, h: int) -> None:
     assert FloorDiv(expr, number).subs(at) == value // by
     assert CeilDiv(expr, number).subs(at) == -(-value // by)
     assert Modulo(expr, number).subs(at) == value % by
+
+
+M, K = size_symbol("m"), size_symbol("K")
+LENGTHS = st.recursive(
+    st.just(M),
+    lambda inner: st.builds(
+        lambda one, shift, by, kind: kind(one + shift, Integer(by)), inner, st.integers(-5, 5), st.integers(1, 4), st.sampled_from((FloorDiv, CeilDiv))
+    ).flatmap(lambda one: st.integers(-4, 4).map(lambda shift: one + shift)),
+    max_leaves=4,
+)
+
+
+def value_of(expr: Expr, m: int) -> Fraction:
+    """The value of an expression at ``m``, by Python's own integers."""
+    if expr == M:
+        return Fraction(m)
+    if isinstance(expr, (FloorDiv, CeilDiv, Modulo)):
+        above, below = (value_of(arg, m) for arg in expr.args)
+        return Fraction(above // below if isinstance(expr, FloorDiv) else -(-above // below) if isinstance(expr, CeilDiv) else above % below)
+    if expr.is_Add:
+        return sum((value_of(arg, m) for arg in expr.args), Fraction(0))
+    if expr.is_Mul:
+        return prod((value_of(arg, m) for arg in expr.args), start=Fraction(1))
+    return Fraction(int(expr.p), int(expr.q))
+
+
+@settings(max_examples=20, deadline=None)
+@given(LENGTHS, LENGTHS)
+def test_one_spelling_keeps_values_and_makes_equal_lengths_equal(one: Expr, other: Expr) -> None:
+    first, second = (in_one_spelling(expr, {}) for expr in (one, other))
+    values = [[value_of(expr, m) for m in range(-9, 300)] for expr in (one, other, first.expr, second.expr)]
+    assert values[0] == values[2] and values[1] == values[3]
+    assert (first == second) is (values[0] == values[1])
+
+
+def test_lengths_of_two_convolutions_in_two_spellings() -> None:
+    half = lambda a: FloorDiv(a, Integer(2))  # noqa: E731
+    equal = Definitions().equal
+    assert equal(half(half(M - 3) + 1 - 3) + 1, half(half(M - 1) - 1))
+    assert not equal(half(half(M - 3) + 1 - 3) + 1, half(half(M) - 1))
+
+
+def test_a_demand_of_a_remainder_makes_lengths_equal() -> None:
+    definitions, same = Definitions(), M + 2 * FloorDiv(K, Integer(2)) - K + 1
+    assert not definitions.equal(same, M)
+    definitions.require(Truth.of(Equal(Modulo(K, Integer(2)), Integer(1))))
+    assert definitions.equal(same, M) and definitions.equal(CeilDiv(K, Integer(2)), FloorDiv(K, Integer(2)) + 1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 import sys
 from dataclasses import fields
 from itertools import combinations, permutations
@@ -200,3 +202,16 @@ def test_a_picture_needs_matplotlib(capsys, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["compare", "llama", "--conventions", "symflops,verl", "--plot", str(tmp_path / "x.png")]) == 2
     assert "symflops[plot]" in capsys.readouterr().err
+
+
+def test_causes_are_derived_once(tmp_path):
+    """The second time they come from the cache, the same, without sympy; another batch has causes of its own."""
+    program = "import sys\nfrom symflops.cli.main import main\ncode = main(sys.argv[1:])\nprint('sympy' in sys.modules, file=sys.stderr)\nsys.exit(code)\n"
+
+    def run(batch: str) -> tuple[str, bool]:
+        words = [sys.executable, "-c", program, "compare", "llama", "--conventions", "symflops,verl", "--batch", batch]
+        done = subprocess.run(words, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)}, capture_output=True, text=True, check=True)
+        return done.stdout, done.stderr.splitlines()[-1] == "True"
+
+    first, again, other = run("64"), run("64"), run("65")
+    assert first[1] and not again[1] and other[1] and first[0] == again[0] != other[0]

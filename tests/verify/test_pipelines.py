@@ -191,6 +191,14 @@ LATENTS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
     "sd3": ("StableDiffusion3Pipeline", {"num_channels_latents": 16}, (16,)),
     "wan": ("WanPipeline", {"num_channels_latents": 16}, (16,)),
     "hunyuan-video": ("HunyuanVideoPipeline", {"num_channels_latents": 16}, (16,)),
+    "pixart": ("PixArtSigmaPipeline", {"num_channels_latents": 4}, (4,)),
+    "lumina2": ("Lumina2Pipeline", {"num_channels_latents": 16}, (16,)),
+    "cogview4": ("CogView4Pipeline", {"num_channels_latents": 16}, (16,)),
+    "sana": ("SanaPipeline", {"num_channels_latents": 32}, (32,)),
+    "hunyuan-dit": ("HunyuanDiTPipeline", {"num_channels_latents": 4}, (4,)),
+    "chroma": ("ChromaPipeline", {"num_channels_latents": 16}, (64,)),
+    "mochi": ("MochiPipeline", {"num_channels_latents": 12}, (12,)),
+    "ltx": ("LTXPipeline", {"num_channels_latents": 128}, (128,)),
 }
 
 

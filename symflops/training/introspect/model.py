@@ -6,29 +6,27 @@ import json
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from symflops.evaluate.classes import class_name
-from symflops.evaluate.config import as_json
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.layouts import inputs_of, sets_of
 from symflops.evaluate.parameters import Shape, parameter_differences, trained_of
 from symflops.evaluate.sizes import sizes_of
 from symflops.evaluate.stored import Stored
-from symflops.library.catalog import Catalog, UnknownModelError, catalogs
-from symflops.library.lookup import by_config, by_name, interpreted, stores
-from symflops.library.naming import named
+from symflops.library.catalog import Catalog
+from symflops.library.lookup import interpreted, stores
 from symflops.support.findings import SpecError
 from symflops.training.introspect.background import Derivation, in_a_line
+from symflops.training.introspect.identity import config_of, config_to_trace, identified
 from symflops.training.introspect.regime import is_part, read, stored_regime
 from symflops.training.introspect.traced import AwaitedTrace, TokenEstimator, TracedModule
-from symflops.training.introspect.tree import LiveModelError, tree_of, unwrapped
+from symflops.training.introspect.tree import LiveModelError, starred, tree_of, unwrapped
 
 LIVE = "live"
 """Name of the regime that is detected from the module."""
-CHECKS, LIBRARIES, TRACED = ("raise", "warn"), ("transformers", "diffusers"), "transformers"
-OUT = "name its spec with spec=..., or write one with 'symflops draft'"
+CHECKS = ("raise", "warn")
 LOGGER = logging.getLogger("symflops")
 Parameters = Mapping[str, tuple[Shape, bool]]
 """Name of a parameter -> (shape, whether it trains)."""
@@ -65,6 +63,11 @@ class LiveModule:
         loops = {row[0] for row in stored.document["all_tensors"] if "*" in row[0]} if stored else set()
         return self.reading.page(loops, {name for name, (_, trains) in known.get("full", {}).items() if not trains}, more)
 
+    def recomputes_whole(self) -> None:
+        """Note that recomputed modules run to their end again, because autograd saves a tensor after the last product."""
+        again = self.reading.recomputed
+        self.reading = replace(self.reading, recomputed=again and replace(again, early_stop=False))
+
     def is_stored(self, regime: str, convention: str) -> bool:
         """Whether a stored program exists for this structure, regime and convention."""
         return self.variant is not None and self.stored is not None and stores(self.stored.document, regime, convention)
@@ -96,11 +99,11 @@ class LiveModule:
     def differences(self, derived: Parameters) -> list[str]:
         """List differences of the module's parameters from derived ones in name, shape or training, as text."""
         real = self.reading.parameters
-        own, theirs = ({name: shape for name, (shape, _) in side.items()} for side in (real, derived))
-        lines = _lines(parameter_differences(own, theirs, self.reading.tree.aliases))
+        named = self.named(derived)
+        own = {name: shape for name, (shape, _) in real.items()}
+        lines = _lines(parameter_differences(own, unshared(derived, self.reading.tree.aliases), self.reading.tree.aliases))
         if lines:
             return lines
-        named = self.named(derived)
         wrong = [name for name, (_, trains) in real.items() if named[name][1] != trains]
         return [f"{name} {'trains' if real[name][1] else 'does not train'} in the module alone" for name in wrong]
 
@@ -109,7 +112,7 @@ class LiveModule:
         tree = self.reading.tree
         own = {_base_name(name): tree.shapes[name] for name in self.reading.own}
         aliases = {_base_name(name): _base_name(first) for name, first in tree.aliases.items()}
-        plain = {_base_name(name): shape for name, (shape, _) in derived.items() if not is_part(name)}
+        plain = {_base_name(name): shape for name, shape in unshared(derived, aliases).items() if not is_part(name)}
         return _lines(parameter_differences(own, plain, aliases))
 
     def check(self, estimator: InterpretedEstimator, whole: bool = True) -> None:
@@ -320,6 +323,21 @@ def checked_module(module: Any, spec: str | None, check: str) -> LiveModule:
     return live
 
 
+def unshared(derived: Parameters, aliases: Mapping[str, str]) -> dict[str, Shape]:
+    """The shapes of ``derived`` parameters, without those that are another layer's in the module, as in replicated layers.
+
+    ``aliases`` maps each name of a real parameter to its first name.
+    """
+    shapes = {name: shape for name, (shape, _) in derived.items()}
+    firsts = ((name, aliases.get(name, name)) for name in shapes)
+    twice = {
+        name
+        for name, first in firsts
+        if first != name and starred(first) == starred(name) and shapes.get(first) == shapes[name]
+    }
+    return {name: shape for name, shape in shapes.items() if name not in twice}
+
+
 def _base_name(name: str) -> str:
     """Return a parameter's name without the part ``base_layer`` that PEFT inserts."""
     return name.replace(".base_layer.", ".")
@@ -329,72 +347,6 @@ def _lines(found: Mapping[str, Any]) -> list[str]:
     """Format what :func:`parameter_differences` found, as a line per parameter."""
     lines = [f"{name} {list(shape)} is not in the spec" for name, shape in found["missing"]]
     lines += [f"{name} {list(shape)} is not in the module" for name, shape in found["extra"]]
-    wrong = ((name, list(shape), list(other)) for name, shape, other in found["wrong"])
-    return lines + [f"{name} is {shape} in the module, {other} in the spec" for name, shape, other in wrong]
-
-
-def identified(module: Any, spec: str | None = None) -> tuple[Catalog, str, str, dict[str, Any]]:
-    """Identify a live module without wrappers: (catalog of its spec, spec name, class name, config).
-
-    Raises:
-        SymflopsError: no spec describes the class, or the module has no config.
-    """
-    (word, root), config = known_class(module), config_of(module)
-    if word:
-        config["_class_name" if root == "diffusers" else "architectures"] = word if root == "diffusers" else [word]
-    if spec is not None:
-        found = named(spec).spec
-        return by_name(found), found, word or type(module).__name__, config
-    if not word:
-        children = ((name, child) for name, child in module._modules.items() if child is not None)
-        inner = next((f"module.{name}" for name, child in children if known_class(child)[1] in LIBRARIES), "")
-        hint = f"give the model that it holds: {inner}" if inner else f"count it with symflops.trace(module, *inputs), {OUT}"
-        raise UnknownModelError(f"no spec describes {type(module).__module__}.{type(module).__qualname__}: {hint}")
-    return *by_config(config), word, config
-
-
-def known_class(module: Any) -> tuple[str, str]:
-    """Find the first class in a module's MRO that specs know: (class name, package), or two empty texts.
-
-    FSDP2 subclasses the model's class without changing the model. A subclass with its own ``forward`` is another model.
-
-    Raises:
-        LiveModelError: a subclass overrides the ``forward`` that a spec describes.
-    """
-    named = described()
-    passed: type | None = None
-    for kind in type(module).__mro__:
-        root = kind.__module__.partition(".")[0]
-        if (root, kind.__name__) in named or (kind.__module__, kind.__name__) in named:
-            if passed is not None:
-                words = f"{passed.__module__}.{passed.__name__} has a 'forward' of its own"
-                raise LiveModelError(f"{words}, which the spec of {kind.__name__} may not describe: {OUT}")
-            return kind.__name__, root
-        if root in LIBRARIES and hasattr(kind, "named_parameters"):
-            return ("", "") if passed else (kind.__name__, root)
-        if "forward" in vars(kind) and root != "torch":
-            passed = passed or kind
-    return "", ""
-
-
-def described() -> set[tuple[str, str]]:
-    """(package or module, class name) of each class that a spec describes."""
-    references = [one for catalog in catalogs() for entry in catalog.specs.values() for one in entry["references"]]
-    return {(one.partition(":" if ":" in one else ".")[0], class_name(one)) for one in references}
-
-
-def config_to_trace(module: Any) -> dict[str, Any]:
-    """The config of a module of transformers whose class no spec describes, as JSON data; empty for other modules.
-
-    Raises:
-        LiveModelError: a subclass overrides the ``forward`` that a spec describes.
-    """
-    word, root = known_class(module)
-    config = config_of(module) if root == TRACED and (root, word) not in described() else {}
-    return {**config, "architectures": [word]} if config else {}
-
-
-def config_of(module: Any) -> dict[str, Any]:
-    """The module's ``config`` as a dict; empty if it has none."""
-    found = as_json(getattr(module, "config", None))
-    return found if isinstance(found, dict) else {}
+    return lines + [
+        f"{name} is {list(shape)} in the module, {list(other)} in the spec" for name, shape, other in found["wrong"]
+    ]

@@ -21,7 +21,7 @@ from typing import Any
 
 from symflops.evaluate.parameters import Shape
 from symflops.training.introspect.checkpoints import Recomputed, outermost, recomputed
-from symflops.training.introspect.tree import Tree, active_adapters, is_lora, makes_leaf
+from symflops.training.introspect.tree import Tree, active_adapters, is_lora, makes_leaf, sets_leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Beside:
         kind: ``lora`` or ``dora``.
         rank: The rank.
         dropout: Whether the dropout of a DoRA adapter changes its work.
+        bias: Whether its up projection has a bias.
     """
 
     path: str
@@ -41,6 +42,7 @@ class Beside:
     kind: str
     rank: int
     dropout: bool
+    bias: bool
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,8 @@ class Reading:
             found["force_grad"] = list(self.forced)
         if self.spared:
             found["no_force_grad"] = list(self.spared)
-        for name, words in more.items():
+        for name, given in more.items():
+            words = patterns_of(set(given), self.tree.modules, _prefixes(inner)) if name == "enter_grad" else given
             found[name] = [*found.get(name, ()), *words]
         return json.dumps(found, separators=(",", ":"))
 
@@ -158,18 +161,19 @@ class Reading:
         return {"train": train, "freeze": freeze}
 
     def _adapters(self, loops: Collection[str]) -> Iterator[dict[str, Any]]:
-        """Yield the entries of the regime page's ``adapters``: one for each name, kind, rank and dropout."""
-        kinds: dict[tuple[str, str, int, bool], set[str]] = {}
+        """Yield the entries of the regime page's ``adapters``: one for each name, kind, rank, dropout and bias."""
+        kinds: dict[tuple[str, str, int, bool, bool], set[str]] = {}
         for one in self.adapters:
-            kinds.setdefault((one.name, one.kind, one.rank, one.dropout), set()).add(one.path)
+            kinds.setdefault((one.name, one.kind, one.rank, one.dropout, one.bias), set()).add(one.path)
         holders = {name.rpartition(".")[0] for name in self.tree.aliases}  # of parameters, tied ones too
         modules = [path for path, module in self.tree.modules.items() if is_lora(module) or path in holders]
         outer = sorted({path.removesuffix(".base_layer") for path in modules if not is_part(path)})
         paths = {name.rpartition(".")[0] for name in loops}
-        for (name, kind, rank, dropout), targets in kinds.items():
+        for (name, kind, rank, dropout, bias), targets in kinds.items():
             yield {
                 "kind": kind, "rank": rank, "targets": patterns_of(targets, outer, paths),
                 "names": ["base_layer", f"lora_A.{name}", f"lora_B.{name}"], "dropout": dropout,
+                **({"bias": True} if bias else {}),
             }  # fmt: skip
 
 
@@ -189,13 +193,14 @@ def _beside(path: str, module: Any) -> Iterator[Beside]:
     for name in active_adapters(module, path):
         is_dora = name in getattr(module, "lora_variant", {}) or bool(getattr(module, "use_dora", {}).get(name))
         dropped = type(module.lora_dropout[name]).__name__ != "Identity"
-        yield Beside(path, name, "dora" if is_dora else "lora", int(module.r[name]), dropped and is_dora)
+        has_bias = getattr(module.lora_B[name], "bias", None) is not None
+        yield Beside(path, name, "dora" if is_dora else "lora", int(module.r[name]), dropped and is_dora, has_bias)
 
 
 def _forced(tree: Tree) -> Iterator[str]:
     """Yield the paths of modules that set ``requires_grad`` on a tensor, in ``forward`` or by a hook."""
     for path, module in tree.modules.items():
-        hooked = any("require_grad" in getattr(hook, "__qualname__", "") for hook in module._forward_hooks.values())
+        hooked = any(map(sets_leaf, module._forward_hooks.values()))
         if makes_leaf(module) or (hooked and not any(tensor.requires_grad for tensor in module.parameters())):
             yield path
 

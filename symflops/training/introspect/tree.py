@@ -173,6 +173,13 @@ def elements(module: Any) -> int:
     return sum(prod(shape_of(tensor, inner)) for tensor, inner in own if tensor is not None)
 
 
+def weight_of(module: Any) -> Any:
+    """The weight of a module that runs, inside of PEFT's wrappers; None without one."""
+    if {"original_module", "modules_to_save"} <= module._modules.keys():
+        module = saved_copy(module)
+    return getattr(getattr(module, "base_layer", module), "weight", None)
+
+
 def saved_copy(module: Any) -> Any:
     """The active copy in PEFT's ``modules_to_save`` wrapper, else the original module."""
     copies = module.modules_to_save
@@ -181,8 +188,9 @@ def saved_copy(module: Any) -> Any:
 
 
 def is_lora(module: Any) -> Any:
-    """Whether a module is a PEFT layer with LoRA weights."""
-    return {"base_layer", "lora_A", "lora_B"} <= module._modules.keys()
+    """Whether a module is a PEFT layer with LoRA weights; those of AdaLoRA are no modules."""
+    children = module._modules
+    return {"base_layer", "lora_A", "lora_B"} <= children.keys() and type(children["lora_A"]).__name__ == "ModuleDict"
 
 
 def active_adapters(module: Any, path: str) -> list[str]:
@@ -215,6 +223,12 @@ def refuse_other_adapters(module: Any, path: str) -> None:
     if names & {"BaseTunerLayer", "AuxiliaryTrainingWrapper"}:
         words = f"{type(module).__module__}.{type(module).__name__}"
         raise LiveModelError(f"'{path}' is a {words}: only LoRA, DoRA and modules_to_save can be read off a module")
+
+
+def sets_leaf(function: Any) -> bool:
+    """Whether a function, such as a hook, sets ``requires_grad`` of a tensor, as its code tells."""
+    inner = getattr(function, "func", function)  # of a partial
+    return bool(NAMES.intersection(getattr(getattr(inner, "__code__", None), "co_names", ())))
 
 
 def makes_leaf(module: Any) -> bool | None:

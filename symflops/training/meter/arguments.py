@@ -8,7 +8,7 @@ from typing import Any
 
 from symflops.evaluate.lengths import Lengths, same
 from symflops.training.introspect.tree import LiveModelError
-from symflops.training.meter.batches import TOKENS
+from symflops.training.meter.batches import DECODED, TOKENS
 
 EMBEDS = "inputs_embeds"
 
@@ -47,6 +47,16 @@ def whole_rows(arguments: Mapping[str, Any], streams: Mapping[str, Lengths]) -> 
         return None
     *rows, length = map(int, given.shape)
     return None if streams[name].count == prod(rows) else {name: same(prod(rows), length)}
+
+
+def tokens_of_head(reader: Any, arguments: Mapping[str, Any]) -> tuple[str, int]:
+    """The stream of the tokens that a language model predicts, and their number if its head runs on all; else ("", 0)."""
+    known = reader.inputs()
+    given = {**without_embeddings(arguments)}
+    if DECODED in known and given.get(DECODED) is None:
+        given[DECODED] = given.get("labels")
+    name = next((name for name in (DECODED, *TOKENS) if name in known and hasattr(given.get(name), "shape")), "")
+    return (known[name][0], prod(given[name].shape)) if name else ("", 0)
 
 
 def requires_grad(value: Any) -> bool:

@@ -16,12 +16,19 @@ More = tuple[tuple[str, tuple[str, ...]], ...]
 
 @dataclass(slots=True)
 class State:
-    """A model as it was when a call began: its programs belong to what trained and which adapters ran."""
+    """A model as it was when a call began: its programs belong to what trained and which adapters ran.
+
+    Attributes:
+        observed: Whether it is known how far recomputation runs.
+        entered: Arguments with gradients that the spec does not describe -> the modules into which their gradients flow.
+    """
 
     live: LiveModule
     regime: str
     changed: bool = False
     known: dict[tuple[str, More], Any] = field(default_factory=dict)
+    observed: bool = False
+    entered: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
     def program(self, programs: Programs, convention: str, more: More = ()) -> Any:
         """The estimator, or the one that is being derived, with the fields ``more`` in its regime."""
@@ -35,7 +42,8 @@ class State:
             return programs.of(self.live, "decode", convention, whole=False)
         if not more and self.regime != LIVE:
             return programs.of(self.live, self.regime, convention, whole=False)
-        return programs.of(self.live, self.live.regime(**{name: list(words) for name, words in more}), convention)
+        fields = {name: list(words) for name, words in more}
+        return programs.of(self.live, self.live.regime(**fields), convention, whole="freeze" not in fields)
 
 
 DECODE: More = (("decode", ()),)
@@ -56,6 +64,8 @@ class Call:
         ran: Backward pass (a graph task of autograd) -> outputs that its gradient reached.
         later: The call that gets backward passes after the end of the step.
         rows: The lengths of whole rows, if the rows are packs.
+        part: The part of the model that ran by itself; empty for the model.
+        head: The path of a head that ran on other tokens than the rest, and the streams with its tokens.
     """
 
     state: State
@@ -68,6 +78,17 @@ class Call:
     ran: dict[int, set[str]] = field(default_factory=dict)
     later: Callable[[], Call] | None = None
     rows: dict[str, Lengths] | None = None
+    part: str = ""
+    head: tuple[str, dict[str, Lengths]] | None = None
+
+    def pieces(self) -> Iterator[tuple[tuple[str, str], dict[str, Lengths], dict[str, Lengths]]]:
+        """Yield (part that ran and part of it that did not, lengths, those of whole rows) for each of different lengths."""
+        rows = self.rows or self.streams
+        if self.head is None:
+            yield (self.part, ""), self.streams, rows
+        else:
+            yield (self.part, self.head[0]), self.streams, rows
+            yield (self.head[0], ""), self.head[1], self.head[1]
 
     def reached(self, name: str, _: Any) -> None:
         """Record that the running backward pass reached the output ``name``; a hook of its tensor."""
@@ -87,10 +108,12 @@ class Call:
             yield more, rest, count
             rest = 0
         if rest:
-            yield (self.more if self.more == DECODE else ()), 1, 0
+            yield (self.more if self.more == DECODE or self.part else ()), 1, 0
 
     def _loss(self, reached: set[str]) -> More:
-        """The field ``loss`` if the gradient left out outputs of the spec; empty if it reached all."""
+        """The field ``loss`` if the gradient left out outputs of the spec; empty if it reached all, or for a part."""
+        if self.part:
+            return ()
         if reached >= {name for name in self.outputs if name.isidentifier() and name != "loss"}:
             return ()
         names = self.state.live.names[1]

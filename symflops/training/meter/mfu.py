@@ -29,7 +29,7 @@ from symflops.training.meter.accumulate import is_zero, world_size
 from symflops.training.meter.counts import Counts
 from symflops.training.meter.describe import description, line_of
 from symflops.training.meter.keys import metrics
-from symflops.training.meter.phases import Phase, check_options, estimators_of_config, seconds_of
+from symflops.training.meter.phases import Phase, check_options, devices_of, estimators_of_config, seconds_of, steps_of
 from symflops.training.meter.types import MeterOptions, Window
 from symflops.training.meter.watch import Watch
 
@@ -37,6 +37,7 @@ ABOVE_ONE = (
     "check the peak (dense, of the dtype that the matmuls run in), that `devices` counts every accelerator that shares the "
     "work of `scope`, that seconds and batches are of the same steps, and that context-parallel ranks are not summed up"
 )
+TIME: Callable[[], float] = time.perf_counter
 FAULTY = "negative, too short for the model, padded to less, too large or do not divide"
 
 
@@ -66,25 +67,30 @@ class MFUMeter(Counts):
         self, estimators: InterpretedEstimator | Mapping[str, Any] | None, *, devices: int | None = None, scope: str = "global",
         group: Any = None, dtype: Any = "bf16", peak_tflops: float | str | None = None, variables: tuple[str, ...] = (),
         fallback: str | None = None, device_name: str | None = None, properties: Any = None, keys: str = "plain",
-        hidden: tuple[str, ...] = ("ref",), log_every: int = 0, log: Callable[[str], object] = print,
-        clock: Callable[[], float] = time.perf_counter, device: Any = None, reason: str = "",
+        hidden: tuple[str, ...] = ("ref",), log_every: int = 0, log: Callable[[str], object] | None = print,
+        clock: Callable[[], float] | None = time.perf_counter, device: Any = None, reason: str = "",
     ) -> None:  # fmt: skip
-        count = (world_size() if scope == "global" else 1) if devices is None else devices
-        check_options(keys, scope, count, log_every)
-        if count != int(count):
-            estimators, reason = None, f"{count} devices: FLOPs run on a whole number of devices"
+        count, wrong = devices_of((world_size() if scope == "global" else 1) if devices is None else devices)
+        check_options(keys, scope, count, log_every, {"log": log, "clock": clock})
+        estimators, reason = (None, wrong) if wrong else (estimators, reason)
+        hidden = tuple(hidden) if isinstance(hidden, (tuple, list, set)) else (hidden,)
         named = estimators if isinstance(estimators, Mapping) else {} if estimators is None else {"": estimators}
         phases = {name: Phase.of(name, one, name not in hidden, device) for name, one in named.items()}
-        super().__init__(phases, scope, group, log)
-        self.devices, self.keys, self.log_every, self.clock = int(count), keys, log_every, clock
-        name = reported_name() if device_name is None else device_name
+        super().__init__(phases, scope, group, log if log is not None else lambda line: None)
+        self.devices, self.keys, self.log_every, self.clock = (
+            count,
+            keys,
+            log_every or 0,
+            clock or TIME,
+        )
+        name = reported_name() if device_name is None else str(device_name)
         try:
             self.peak = peak(
-                name, dtype, peak_tflops=peak_tflops, variables=variables, fallback=fallback, properties=properties
+                name, dtype, peak_tflops=peak_tflops, variables=variables or (), fallback=fallback, properties=properties
             )
-        except ValueError as error:
+        except Exception as error:
             self.peak = Peak(None, name, str(dtype), why=str(error))
-        self._start = self._stopped = clock()
+        self._start = self._stopped = self.clock()
         self._pauses, self._idle = 0, 0.0
         self.made: Any = None
         if not self.phases:
@@ -245,7 +251,7 @@ class MFUMeter(Counts):
             seconds: The window's wall time, by default that since the last step.
             steps: The number of training steps in the window.
         """
-        now = self._now()
+        now, steps = self._now(), steps_of(steps)
         window, self._start = seconds_of(now - self._start if seconds is None else seconds), now
         due = self.log_every and (self.steps + steps) // self.log_every > self.steps // self.log_every
         self.steps += steps

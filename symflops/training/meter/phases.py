@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from numbers import Real
+from operator import index
 from typing import Any
 from weakref import finalize
 
+from symflops.evaluate.boundaries import told
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.units import in_flops
 from symflops.training.meter.accumulate import Accumulator
@@ -184,17 +186,40 @@ def seconds_of(given: Any) -> float:
     return found if 0 <= found < math.inf else math.nan
 
 
-def check_options(keys: str, scope: str, devices: float, log_every: Any) -> None:
+def steps_of(given: Any) -> int:
+    """Convert a number of steps to an int; 0 for anything but a positive whole number."""
+    try:
+        return max(index(given), 0)
+    except TypeError:
+        return 0
+
+
+def devices_of(given: Any) -> tuple[int, str]:
+    """The number of devices, and why ``given`` is none; then the number is 1."""
+    try:
+        found = math.nan if isinstance(given, bool) else float(given)
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
+    whole = math.isfinite(found) and found == int(found)
+    return (int(found), "") if whole else (1, f"{told(given)} devices: FLOPs run on a whole number of devices")
+
+
+def check_options(keys: str, scope: str, devices: float, log_every: Any, functions: Mapping[str, Any]) -> None:
     """Refuse invalid options of a meter.
 
     Raises:
-        ValueError: an unknown preset or scope, fewer than one device, or a ``log_every`` that is not a number.
+        ValueError: an unknown preset or scope, fewer than one device, a ``log_every`` that is not a number, or one of
+            ``functions`` that is no function.
     """
-    if keys not in PRESETS:
-        raise ValueError(f"no preset of keys '{keys}'; there are {', '.join(PRESETS)}")
+    if not isinstance(keys, str) or keys not in PRESETS:
+        raise ValueError(f"no preset of keys '{keys if isinstance(keys, str) else told(keys)}'; there are {', '.join(PRESETS)}")
     if scope not in ("global", "rank"):
-        raise ValueError(f"the scope is 'global' or 'rank', not {scope!r}")
+        raise ValueError(f"the scope is 'global' or 'rank', not {scope if isinstance(scope, str) else told(scope)!r}")
     if devices < 1:
         raise ValueError(f"{devices} devices: FLOPs run on at least one")
-    if not isinstance(log_every or 0, Real):
-        raise ValueError(f"log_every={log_every!r}: the steps between two lines are a whole number, or 0 for no lines")
+    wrong = next((name for name, one in functions.items() if not (one is None or callable(one))), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong}={told(functions[wrong])}: this is a function")
+    if not isinstance(log_every, (Real, type(None))) or not math.isfinite(log_every or 0):
+        given = log_every if isinstance(log_every, str) else told(log_every)
+        raise ValueError(f"log_every={given!r}: the steps between two lines are a whole number, or 0 for no lines")

@@ -23,6 +23,7 @@ class Part(NamedTuple):
     streams: Any
     rows: Any
     times: tuple[int, int, int]
+    piece: tuple[str, str]
 
 
 class Proofs:
@@ -55,7 +56,8 @@ class Proofs:
                 return
             self.witness = Witness(one.root for one in models)
         if self.witness is not None:
-            self.witness.call(models.index(model), model.state.live.reading.tree.modules, model.grad)
+            part = model.part.name if model.part is not None else ""
+            self.witness.call(models.index(model), model.state.live.reading.tree.modules, model.grad, part)
 
     def left(self) -> None:
         """End to count a call."""
@@ -90,7 +92,8 @@ class Proofs:
             number = next(place for place, root in enumerate(roots) if root is call.state.live.root)
             for more, forward, backward in call.parts():
                 program = call.state.program(self.watch.programs, WITNESS, more)
-                yield Part(number, program, call.streams, call.rows or call.streams, (forward, backward, backward))
+                for piece, streams, rows in call.pieces():
+                    yield Part(number, program, streams, rows, (forward, backward, backward), piece)
 
     def _compared(self, witness: Witness, parts: list[Part], changed: list[tuple[Any, str]]) -> bool:
         """Compare a step with its programs; False if one is being derived."""
@@ -103,7 +106,7 @@ class Proofs:
                 raise ValueError(witness.problem)
             for part, program in zip(parts, programs, strict=True):
                 for sums, streams in zip(derived.setdefault(part.number, (Counter(), Counter())), part[2:4], strict=True):
-                    sums.update(work_of(program, streams, part.times))
+                    sums.update(work_of(program, streams, part.times, *part.piece))
             heads = [head_of(model.root) for model in self.watch.models]
             verdicts = [Verdict(number, witness, *work, heads[number]) for number, work in derived.items()]
         except Exception as error:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any
 
 from symflops.evaluate.boundaries import told
-from symflops.evaluate.units import in_flops
+from symflops.evaluate.lengths import same
 from symflops.training.introspect.fingerprint import Fingerprint
 from symflops.training.introspect.model import LIVE, Programs, checked_module
 from symflops.training.introspect.tree import LiveModelError, wrappers_of
@@ -28,13 +29,17 @@ from symflops.training.meter.arguments import (
     over_cache,
     requires_grad,
     tensors_of,
+    tokens_of_head,
     whole_rows,
     without_embeddings,
 )
 from symflops.training.meter.batches import streams_of
 from symflops.training.meter.calls import DECODE, Call, More, State
+from symflops.training.meter.observe import Observer
+from symflops.training.meter.parts import Part
 from symflops.training.meter.phases import Phase
-from symflops.training.meter.proofs import Proofs
+from symflops.training.meter.proofs import Proofs, head_of
+from symflops.training.meter.sums import Entry
 from symflops.training.meter.witness import Hooks
 
 COMPILED = "_orig_mod"
@@ -59,10 +64,20 @@ class Watched(Hooks):
         self.print: Fingerprint | None = None
         self.ignored: set[str] = set()
         self.fresh = True
+        self.observer: Observer | None = None
+        self.part: Part | None = None
+        self.head, self.kept = head_of(self.root), -1
+        self.before: Part | None = None
+        self.waiting: list[tuple[Part, Callable[[Any], None]]] = []
         self.handles = [handle for one in chain[: compiled + 1] for handle in self._hooked(one)]
+        if self.head and not self.compiled:
+            end = self.root.get_output_embeddings()
+            self.owned.add(id(end))
+            self.handles.append(end.register_forward_pre_hook(self._heads))
         for name, child in () if self.compiled else self.root._modules.items():
             if child is not None and next(child.parameters(), None) is not None:
-                self.handles.append(child.register_forward_pre_hook(partial(self._alone, name)))
+                self.handles.append(child.register_forward_pre_hook(partial(self._enter, name), with_kwargs=True))
+                self.handles.append(child.register_forward_hook(self._leave, always_call=True))
 
     def _hooked(self, module: Any) -> tuple[Any, Any]:
         import torch
@@ -92,7 +107,7 @@ class Watched(Hooks):
 
     def _opened(self, module: Any) -> None:
         """Read the state of the model, before a call of it runs."""
-        self.state, self.past = None, cached_tokens(self.arguments)
+        self.state, self.past, self.kept = None, cached_tokens(self.arguments), -1
         self.rated = not (self.watch.meter.is_paused or self.past) and (self.grad or self.root.training or not self.main)
         if self.fresh:
             self._compare()
@@ -101,11 +116,36 @@ class Watched(Hooks):
         if key not in self.states:
             self.states[key] = self._read(bool(self.states))
         self.state = self.states[key]
+        self._observe(self.state)
         if self.state.changed and self.grad:
             self.state.changed = False
             self.watch.tell(f"what trains has changed: {self.state.live.reading.words}")
         if self.rated:
             self.watch.proofs.entered(self)
+
+    def _observe(self, state: State) -> None:
+        """Observe a call that tells more than earlier ones: how far recomputation runs, and where gradients enter."""
+        outside, recomputed = self._outside(state), state.live.reading.recomputed
+        again = self.grad and recomputed is not None and recomputed.early_stop and not state.observed
+        if again or (outside and outside not in state.entered):
+            self.observer = Observer(state.live.reading.tree.modules, recomputed.groups if recomputed and again else ())
+
+    def _observed(self, state: State, observer: Observer) -> None:
+        """Keep what was observed."""
+        observer.end()
+        self.observer, state.observed = None, True
+        state.entered[self._outside(state)] = tuple(sorted(observer.entered))
+        if observer.whole:
+            state.live.recomputes_whole()
+            state.known = {}
+
+    def _outside(self, state: State) -> tuple[str, ...]:
+        """The arguments that require a gradient and that the spec does not describe."""
+        names = sorted(name for name, value in self.arguments.items() if self.grad and requires_grad(value))
+        if self.part is not None:
+            return (self.part.name, *names) if names else ()
+        known = {EMBEDS} if hasattr(self.root, "get_input_embeddings") else set()
+        return tuple(name for name in names if name not in known and name not in state.live.names[0])
 
     def _compare(self) -> None:
         """Read the model anew if it has changed since its last step."""
@@ -128,15 +168,67 @@ class Watched(Hooks):
     def _read(self, changed: bool) -> State:
         return State(checked_module(self.root, self.spec, self.watch.programs.check), self.word, changed)
 
-    def _alone(self, name: str, child: Any, *_: Any) -> None:
-        """Refuse a part of the model that runs outside of a call of the model; a hook of the part."""
+    def _heads(self, module: Any, args: tuple[Any, ...]) -> None:
+        """Read how many tokens the head of a language model runs on; a hook of the head."""
+        if id(module) in self.owned and args and hasattr(args[0], "shape"):
+            self.kept = prod(args[0].shape[:-1])
+
+    def _enter(self, name: str, child: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Begin a call of a part of the model by itself; a hook of the part."""
         import torch
 
         if id(child) not in self.owned or self.depth or torch._C._current_graph_task_id() != -1:
             return
-        text = f"'{name}' ran outside of a call of {type(self.root).__name__}, and such work is not counted"
-        is_rated = not self.watch.meter.is_paused and (torch.is_grad_enabled() or self.root.training or not self.main)
-        (self.watch.refused if is_rated else self.watch.meter.warn)(text)
+        self.depth, self.grad = 1, torch.is_grad_enabled()
+        self.part = Part(name, child, args, named)
+        self.arguments = self.part.arguments
+        self.watch.guarded(self._opened, child)
+
+    def _leave(self, child: Any, _: Any, output: Any) -> None:
+        """End a call of a part of the model by itself; a hook of the part."""
+        if id(child) not in self.owned or (part := self.part) is None or child is not self.root._modules.get(part.name):
+            return
+        self.depth = 0
+        self.watch.proofs.left()
+        if output is not None and self.state is not None:
+            self.watch.guarded(self._part_closed, part, output)
+        self._forget()
+
+    def _part_closed(self, part: Part, output: Any) -> None:
+        """Record a call of a part, if its lengths are known, and the calls before that wait for them."""
+        state = self.state
+        assert state is not None
+        if self.observer is not None:
+            self._observed(state, self.observer)
+        more = self._alone(state, part.name)
+        program = state.program(self.watch.programs, self.watch.convention, more)
+        part.ended(getattr(program, "estimator", program), output, self.before)
+        self.before = part
+        call = Call(state, self.watch.meter.current, {}, self.rated, more, part=part.name)
+        self.watch.calls.append(call)
+        self._outputs(call, output)
+        self.waiting.append((part, partial(setattr, call, "streams")))
+        self.waiting = [one for one in self.waiting if not one[0].settled(part, one[1])]
+
+    def _alone(self, state: State, name: str) -> More:
+        """What a call of a part adds to the regime: the rest does not run, and a gradient may enter."""
+        if not self.grad:
+            return ()
+        rest = [one for one, child in self.root._modules.items() if child is not None and one != name]
+        trains = [one for one in rest if any(tensor.requires_grad for tensor in self.root._modules[one].parameters())]
+        if any(map(requires_grad, self.arguments.values())):
+            return () if trains else (("enter_grad", state.entered.get(self._outside(state), ())),)
+        return (("freeze", tuple(f"{one}.*" for one in trains)),) if trains else ()
+
+    def unread(self) -> list[str]:
+        """The parts of the step whose lengths nothing told."""
+        found, self.waiting, self.before = [part.name for part, _ in self.waiting], [], None
+        return found
+
+    def _forget(self) -> None:
+        if self.observer is not None:
+            self.observer.end()
+        self.arguments, self.state, self.observer, self.part = {}, None, None, None
 
     def _end(self, module: Any, _: Any, output: Any) -> None:
         import torch
@@ -149,12 +241,14 @@ class Watched(Hooks):
         self.watch.proofs.left()
         if output is not None and self.state is not None:
             self.watch.guarded(self._closed, output)
-        self.arguments, self.state = {}, None
+        self._forget()
 
     def _closed(self, output: Any) -> None:
         """Record a call, after it has run."""
         state, meter = self.state, self.watch.meter
         assert state is not None
+        if self.observer is not None:
+            self._observed(state, self.observer)
         program = state.program(self.watch.programs, self.watch.convention, DECODE if self.past else ())
         reader = getattr(program, "estimator", program)
         more: More = ()
@@ -167,11 +261,18 @@ class Watched(Hooks):
             raise LiveModelError(f"{error}; the arguments are {told(self.arguments)}") from None
         call = Call(state, meter.current, streams, self.rated, more)
         call.rows = whole_rows(self.arguments, streams)
+        name, every = tokens_of_head(reader, self.arguments)
+        if self.kept >= 0 and name in streams and self.kept != every:
+            call.head = self.head, {**streams, name: same(1, self.kept)}
+        self._outputs(call, output)
+        self.watch.calls.append(call)
+
+    def _outputs(self, call: Call, output: Any) -> None:
+        """Let the outputs of a call tell which backward passes reach them."""
         for name, tensor in tensors_of(output) if self.grad else ():
             if tensor.requires_grad:
                 call.outputs.append(name)
                 tensor.register_hook(partial(call.reached, name))
-        self.watch.calls.append(call)
 
     def _more(self, state: State) -> More:
         """What the arguments that require a gradient add to the regime."""
@@ -188,37 +289,8 @@ class Watched(Hooks):
             elif name in state.live.names[0]:
                 found.setdefault("input_grad", []).append(name)
             else:
-                raise LiveModelError(f"the argument '{name}' requires a gradient, which '{state.live.name}' does not describe")
+                found["enter_grad"] = list(state.entered.get(self._outside(state), ()))
         return tuple((name, tuple(words)) for name, words in found.items())
-
-
-@dataclass(slots=True)
-class Entry:
-    """Sums of calls of the same kind: a program, and how often each call ran forward and backward."""
-
-    sums: Phase
-    forward: int
-    backward: int
-    rated: bool
-
-    def flops(self, window: bool) -> tuple[int, int, int]:
-        """(model FLOPs, executed FLOPs, tokens) of the window, or else of earlier ones; clears the sums.
-
-        Raises:
-            ValueError: a length does not fit the model.
-        """
-        one = self.sums.estimator
-        found = (self.sums.sums if window else self.sums.before).read(reduce=False)
-        if found.faults:
-            raise ValueError("a call has lengths that do not fit the model")
-        kinds = [one.coefficients[kind] for kind in ("forward", "backward", "recomputed")]
-
-        def of(padded: bool, again: int) -> int:
-            counts = (self.forward, self.backward, self.backward * again)
-            return in_flops(one, sum(count * found.flops(kind, padded) for count, kind in zip(counts, kinds, strict=True)))
-
-        tokens = found.tokens[0] * self.forward if found.tokens else 0
-        return of(one.padded, 0), of(True, 1), tokens
 
 
 class Watch:
@@ -269,6 +341,11 @@ class Watch:
     def close(self, phases: Mapping[str, Phase]) -> None:
         """Add the calls of the step to the sums of their phases; must run in every step."""
         calls, self.calls = self.calls, []
+        for model in self.models:
+            for name in model.unread():
+                text = f"'{name}' ran outside of a call of {type(model.root).__name__}, and nothing tells its lengths"
+                self.refused(text)
+        calls = [call for call in calls if call.streams]
         self.guarded(self.proofs.close, calls)
         for model in self.models:
             model.fresh = True
@@ -290,17 +367,18 @@ class Watch:
     def _later(self, call: Call, found: list[Call]) -> Call:
         """The call in the running step for backward passes of a call of an earlier step."""
         if not found or not any(one is found[-1] for one in self.calls):
-            found.append(Call(call.state, call.phase, call.streams, call.rated, call.more, 0, call.outputs))
+            found.append(replace(call, forward=0, ran={}, later=None))
             self.calls.append(found[-1])
         return found[-1]
 
     def _count(self, call: Call) -> None:
         for more, forward, backward in call.parts():
             program = call.state.program(self.programs, self.convention, more)
-            key = (call.phase, id(program), forward, backward, call.rated)
-            if key not in self.entries:
-                self.entries[key] = Entry(Phase.of(call.phase, program, False, None), forward, backward, call.rated)
-            self.entries[key].sums.sums.add(**call.streams)
+            for piece, streams, _ in call.pieces():
+                key = (call.phase, id(program), forward, backward, call.rated, piece)
+                if key not in self.entries:
+                    self.entries[key] = Entry(Phase.of(call.phase, program, False, None), forward, backward, call.rated, piece)
+                self.entries[key].sums.sums.add(**streams)
 
     def _settle(self, phase: Phase, entry: Entry) -> None:
         """Move the FLOPs of an entry to its phase; if a program is awaited, keep them for a later step."""

@@ -16,6 +16,7 @@ from typing import Any
 from symflops.evaluate.lengths import entry_of
 from symflops.training.introspect.kernels import flops_of, formulas
 from symflops.training.introspect.tree import starred
+from symflops.training.meter.parts import is_within
 
 ENOUGH = 0.95
 """Share of the executed FLOPs that must have been compared for the word *proven*."""
@@ -73,6 +74,7 @@ class Witness(Hooks):
         self.types: Counter[str] = Counter()
         self.stack: list[Place] = []
         self.known: dict[Any, Place] = {}
+        self.tables: dict[int, dict[Any, str]] = {}
         self.paths: dict[Any, str] = {}
         self.grad = False
         self.marks: dict[int, tuple[list[int], list[Place]]] = {}
@@ -126,11 +128,21 @@ class Witness(Hooks):
         if not self.depth:
             self.mode.__exit__(None, None, None)
 
-    def call(self, number: int, modules: Mapping[str, Any], grad: bool) -> None:
-        """Begin a call of the watched model ``number`` with or without gradients; ``modules`` are its modules by path."""
+    def call(self, number: int, modules: Mapping[str, Any], grad: bool, part: str = "") -> None:
+        """Begin a call of the watched model ``number``, or of a part of it.
+
+        Args:
+            number: The number of the model.
+            modules: Its modules by path.
+            grad: Whether autograd records the call.
+            part: The path of the part; empty for the model.
+        """
         self.grad = grad
-        self.stack.append((number, ()))
-        self.paths = {module: path for path, module in modules.items()}
+        self.stack.append((number, (part,) if part else ()))
+        if part:
+            self.runs[number, part] += 1
+        self.tables[number] = {module: path for path, module in modules.items()}
+        self.paths = {module: path for table in self.tables.values() for module, path in table.items()}
         self._mark()
         self.enter()
 
@@ -240,11 +252,18 @@ def mode_of(called: Callable[[Any, Any, Any, Any], None]) -> Any:
     return Mode()
 
 
-def work_of(estimator: Any, streams: Mapping[str, Any], parts: Iterable[int]) -> Counter[tuple[tuple[str, ...], str]]:
-    """FLOPs of a call by (modules that run, kind), for how often each kind runs; waits for a device."""
+def work_of(
+    estimator: Any, streams: Mapping[str, Any], parts: Iterable[int], inside: str = "", without: str = ""
+) -> Counter[tuple[tuple[str, ...], str]]:
+    """FLOPs of a call by (modules that run, kind), for how often each kind runs; waits for a device.
+
+    ``inside`` is the part of the model that runs, empty for all of it, and ``without`` a part that does not.
+    """
     moments = estimator.moments(**{name: entry_of(entry) for name, entry in streams.items()})
     found: Counter[tuple[tuple[str, ...], str]] = Counter()
     for line, flops in estimator._work(moments):
+        if not is_within(line.within, inside) or (without and is_within(line.within, without)):
+            continue
         for kind, times in zip(KINDS, parts, strict=True):
             found[line.within, kind] += flops * times * getattr(line, kind)
     return found
