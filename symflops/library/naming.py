@@ -38,6 +38,8 @@ def resolve(args: Any) -> str:
     given, word = getattr(args, "config", None), getattr(args, "spec", None)
     if isinstance(given, str) and not is_config(given):
         given = args.config = config_named(given)
+    if isinstance(word, list):
+        return _resolve_several(args, word)
     if isinstance(word, str):
         found = named(word, lenient)
     elif hasattr(args, "spec") and given and (lenient or settings):
@@ -57,6 +59,17 @@ def resolve(args: Any) -> str:
     counts = hasattr(args, "batch") or getattr(args, "numeric", False)
     silent = getattr(args, "json", False) and DEFAULTS in found.asked  # its output names the class
     return found.note if counts and not given and not silent else ""
+
+
+def _resolve_several(args: Any, words: list[str]) -> str:
+    """Resolve a list of words in ``args.spec``; only a single word also sets the config."""
+    if len(words) > 1:
+        args.spec = [named(word).spec for word in words]
+        return ""
+    args.spec = words[0]
+    note = resolve(args)
+    args.spec = [args.spec]
+    return note
 
 
 def config_named(word: str) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def modules(page: Page, full: bool) -> Section:
     table = Table("Modules", tuple(columns), tuple(by_group(cells)), small=1 + (len(rows) > TALL))
     lines = tuple(Line(letter(one.letter), (Scaled(one.formula),)) for one in made_in(rows, page))
     where: tuple[Block, ...] = (Paragraph(("where",)), Equation(lines)) if lines and not full else ()
-    command = Code(f"symflops render {page.program.name} --full")
+    command = Code(f"symflops render {page.program.name} --format pdf --full")
     more = () if full else (Paragraph(("The derivation, product by product: ", command, ".")),)
     return Section("modules", "By module", (told, table, *where, *more))
 
