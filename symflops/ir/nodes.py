@@ -139,12 +139,16 @@ class Need:
     keeps: bool = False
 
 
+OF_OTHERS = "keys and values of other tokens"
+"""Kind of what attention keeps of another sequence, such as an encoder's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """What an operator keeps for later calls of the model, per item: ``rows`` of ``width`` elements.
 
     Attributes:
-        kind: ``keys and values``, ``latent``, ``convolution`` or ``state``.
+        kind: ``keys and values``, ``latent``, ``convolution``, ``state``, or :data:`OF_OTHERS`.
         stream: The stream of the tokens of one call that it is made of.
         rows: Number of rows after the call.
         width: Elements of a row.
