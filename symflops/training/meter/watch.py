@@ -26,6 +26,7 @@ from symflops.training.introspect.tree import LiveModelError, wrappers_of
 from symflops.training.meter.arguments import (
     EMBEDS,
     cached_tokens,
+    labelled,
     over_cache,
     requires_grad,
     tensors_of,
@@ -67,6 +68,7 @@ class Watched(Hooks):
         self.observer: Observer | None = None
         self.part: Part | None = None
         self.head, self.kept = head_of(self.root), -1
+        self.rules: dict[str, tuple[str, bool]] = {}
         self.before: Part | None = None
         self.waiting: list[tuple[Part, Callable[[Any], None]]] = []
         self.handles = [handle for one in chain[: compiled + 1] for handle in self._hooked(one)]
@@ -264,6 +266,8 @@ class Watched(Hooks):
         name, every = tokens_of_head(reader, self.arguments)
         if self.kept >= 0 and name in streams and self.kept != every:
             call.head = self.head, {**streams, name: same(1, self.kept)}
+        if self.kept < 0 and self.head and name in streams and (numbers := labelled(self.arguments)):
+            call.fused, call.rules = (self.head, name, numbers), self.rules
         self._outputs(call, output)
         self.watch.calls.append(call)
 
@@ -300,7 +304,7 @@ class Watch:
     """
 
     def __init__(self, meter: Any) -> None:
-        self.meter = meter
+        self.meter, self.tell = meter, meter.tell
         self.models: list[Watched] = []
         self.calls: list[Call] = []
         self.entries: dict[tuple[Any, ...], Entry] = {}
@@ -334,17 +338,12 @@ class Watch:
         self.proofs.spoilt = True
         self.meter.unreadable(reason, what="call")
 
-    def tell(self, text: str) -> None:
-        """Log one line."""
-        self.meter.tell(text)
-
     def close(self, phases: Mapping[str, Phase]) -> None:
         """Add the calls of the step to the sums of their phases; must run in every step."""
         calls, self.calls = self.calls, []
         for model in self.models:
             for name in model.unread():
-                text = f"'{name}' ran outside of a call of {type(model.root).__name__}, and nothing tells its lengths"
-                self.refused(text)
+                self.refused(f"'{name}' ran outside of a call of {type(model.root).__name__}, and nothing tells its lengths")
         calls = [call for call in calls if call.streams]
         self.guarded(self.proofs.close, calls)
         for model in self.models:
@@ -374,10 +373,12 @@ class Watch:
     def _count(self, call: Call) -> None:
         for more, forward, backward in call.parts():
             program = call.state.program(self.programs, self.convention, more)
-            for piece, streams, _ in call.pieces():
-                key = (call.phase, id(program), forward, backward, call.rated, piece)
+            for piece, streams, _, again in call.pieces():
+                key = (call.phase, id(program), forward, backward, call.rated, piece, again)
                 if key not in self.entries:
-                    self.entries[key] = Entry(Phase.of(call.phase, program, False, None), forward, backward, call.rated, piece)
+                    self.entries[key] = Entry(
+                        Phase.of(call.phase, program, False, None), forward, backward, call.rated, piece, bool(again)
+                    )
                 self.entries[key].sums.sums.add(**streams)
 
     def _settle(self, phase: Phase, entry: Entry) -> None:
