@@ -2,7 +2,8 @@
 catalog, and the table of what was verified.
 
 Reads ./specs and writes ./generated where there is ./specs; else reads the shipped specs and needs --out. Unchanged
-specs are skipped.
+specs are skipped. Of a spec outside of the library, named by its path, it writes the module alone, here or to --out: with
+--pages also LaTeX and Markdown, with --data also the stored programs.
 --check derives what has changed since files were written here, and compares: exit code 1 when a file differs, is missing, or
 belongs to no spec; with --cold it derives everything. --diff shows the differences. A LaTeX page may be missing: its digest
 in the manifest is compared.
@@ -36,6 +37,8 @@ configure = arguments_of(
     argument("--regime", action="append", metavar="R", help="store this; may be repeated, or list several (R,S)"),
     argument("--cold", action="store_true", help="derive unchanged specs, too"),
     argument("--summary", action="store_true", help="print the figures that move as Markdown, for a pull request"),
+    argument("--pages", action="store_true", help="of a spec outside of the library: write its pages, too"),
+    argument("--data", action="store_true", help="of a spec outside of the library: write its programs, too"),
     argument("--standalone", action="store_true", help="print estimators that need no symflops"),
     one_of(
         argument("--check", action="store_true", help="compare with what is there, write nothing"),
@@ -54,8 +57,6 @@ def run(args: argparse.Namespace) -> int:
     if args.standalone:
         return _standalone(args)
     root = Path(args.root or ("specs" if Path("specs").is_dir() else shipped("specs"))).resolve()
-    if args.out is None and root != Path("specs").resolve():
-        raise SymflopsError("there is no ./specs here: say where to write with --out DIR")
     if not root.is_dir():
         raise SymflopsError(f"there is no folder {root}")
     out = Path(args.out or "generated")
@@ -64,6 +65,10 @@ def run(args: argparse.Namespace) -> int:
     found = (find_spec(spec) if spec.endswith((".yaml", ".yml")) else _named(spec, files) for spec in args.specs)
     chosen = [inside.get(file.path, file) for file in found] or files
     names = {file.name for file in files} | {file.name for file in chosen}
+    if args.specs and not any(file.path in inside for file in chosen):
+        return _local(args, chosen)
+    if args.out is None and root != Path("specs").resolve():
+        raise SymflopsError("there is no ./specs here: say where to write with --out DIR")
     work = _Work(root, out, names, not args.specs, _selected_rules(args), args.cold, args.summary)
     return work.compare(chosen, args.diff) if args.check or args.diff else work.write(chosen)
 
@@ -90,6 +95,31 @@ def _standalone(args: argparse.Namespace) -> int:
             for name, text in modules.items():
                 write(Path(args.out) / name, text)
     return 0
+
+
+def _local(args: argparse.Namespace, files: list[Any]) -> int:
+    """Write what is asked for of specs outside of the library, or compare it with what is there; return the exit code."""
+    from symflops.cli.actions.generate import output_of
+    from symflops.cli.actions.revisions import as_markdown, as_text, revisions
+    from symflops.cli.actions.stored_rules import ENDING
+    from symflops.emit.emit import PAGES, STORED
+    from symflops.support.files import holds, write
+
+    out, findings = Path(args.out or "."), 0
+    wanted = ("py", *(PAGES if args.pages else ()), *((STORED, ENDING) if args.data else ()))
+    for file, output in in_workers(partial(output_of, chosen=_selected_rules(args), wanted=wanted), files, "deriving"):
+        for line in (as_markdown if args.summary else as_text)(revisions(out, file, output)):
+            print(line)
+        for name, text in output.files.items():
+            path = out / name
+            if not (args.check or args.diff):
+                write(path, text)
+                print(path, file=sys.stderr)
+            elif not path.is_file() or not holds(path, text.encode()):
+                findings += 1
+                shown = _unified(path, text) if args.diff and path.is_file() else f"{path}: differs from what is derived"
+                print(shown, file=sys.stdout if args.diff else sys.stderr)
+    return min(findings, 1)
 
 
 def _selected_rules(args: argparse.Namespace) -> Any:

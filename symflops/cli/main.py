@@ -120,7 +120,8 @@ def _run(name: str, words: Sequence[str]) -> int:
     def formatter(prog: str) -> argparse.HelpFormatter:
         return argparse.RawDescriptionHelpFormatter(prog, width=width() - 2)  # argparse imports shutil if no width is given
 
-    parser = argparse.ArgumentParser(prog=f"symflops {name}", description=module.__doc__, formatter_class=formatter)
+    text = filled(module.__doc__ or "")
+    parser = argparse.ArgumentParser(prog=f"symflops {name}", description=text, formatter_class=formatter)
     module.configure(parser)
     from symflops.support.errors import SymflopsError
 
@@ -146,6 +147,23 @@ def _run(name: str, words: Sequence[str]) -> int:
     except OSError as error:
         say(f"symflops {name}: {_exit_for(error)}")
         return 2
+
+
+def filled(text: str) -> str:
+    """Wrap the paragraphs of a help text to the terminal; lines that are indented, such as examples, stay as they are."""
+    from symflops.cli.terminal import width, wrapped
+
+    found: list[str] = []
+    for paragraph in text.strip().split("\n\n"):
+        lines, prose = paragraph.split("\n"), list[str]()
+        for line in [*lines, ""]:
+            if line and not line.startswith(" "):
+                prose.append(line)
+                continue
+            if prose:
+                found += wrapped(" ".join(prose), width() - 2)
+            found, prose = [*found, line], []
+    return "\n".join(found).rstrip()
 
 
 def say(text: str) -> None:

@@ -1,7 +1,7 @@
 """Model FLOPs utilisation: FLOPs / (seconds x devices x peak).
 
   symflops mfu llama-3.1-8b --batch 8192 --tokens-per-second 8500 --peak h100
-  symflops mfu --config model_folder --batch 4096*128 --seconds 2.6 --devices 64 --peak h100
+  symflops mfu --config model_folder --batch '4096*128' --seconds 2.6 --devices 64 --peak h100
   symflops mfu --flops 1.62099e15 --seconds 10.64 --peak 354
   symflops mfu --kernel-details kernel_details.csv --seconds 10.64 --peak Ascend910B3
 

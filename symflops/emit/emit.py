@@ -78,7 +78,8 @@ def page_of(
 
     ``conventions`` are figures under several conventions, to be shown on the page.
     """
-    shown = page(abbreviated(program.showing(regimes).first()), verified, worked(program, conventions), program)
+    chosen = program.showing(regimes).first()
+    shown = page(abbreviated(chosen), verified, worked(program, conventions), program, chosen)
     return replace(shown, against=against)
 
 

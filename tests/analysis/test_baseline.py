@@ -129,7 +129,7 @@ def test_the_section_of_a_page_prints_in_all_formats(name: str, tmp_path: Path) 
     told = against(shared(name))
     for text in (latex(page(name), "0"), markdown(page(name), "0")):
         assert "Beside" in text and f"{told.own.total:,}" in text.replace("{,}", ",").replace(r"\,", ",")
-    assert main(["render", name, "--format", "html", "-o", str(tmp_path)]) == 0
+    assert main(["render", name, "--full", "--format", "html", "-o", str(tmp_path)]) == 0
     text = (tmp_path / f"{name}.html").read_text("utf-8")
     assert 'id="against"' in text and text.count('class="curve-0"') == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +17,10 @@ from symflops.library.lookup import by_name, interpreter
 from symflops.library.pipelines import rules
 from symflops.support.errors import SymflopsError
 from tests.sampling import draws, sampled
+
+
+def module_of(name: str):
+    return importlib.import_module(f"symflops.cli.{name}")
 
 
 def answer(capsys, *words: str):
@@ -166,3 +171,13 @@ def test_help_has_every_command_in_its_group(capsys):
     assert len(heads) == len(GROUPS) == 4 and all(f"  {name} " in out for name in COMMANDS)
     assert list(GROUPS["ask what a model costs"])[:8] == ["estimate", "explain", "mfu", "budget", "compare", "growth", "diff", "list"]
     assert {path.stem for path in (Path(PACKAGE) / "cli").glob("*.py")} >= COMMANDS.keys()
+
+
+@pytest.mark.parametrize("name", ["mfu", "generate", "solve"])
+def test_help_fits_the_terminal_but_for_its_examples(name, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit, match="0"):
+        main([name, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line) for line in lines if not line.startswith(" ")) <= 80
+    assert " ".join(module_of(name).__doc__.split()) in " ".join(" ".join(lines).split())

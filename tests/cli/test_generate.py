@@ -207,6 +207,26 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_a_spec_outside_of_the_library_writes_what_is_asked_for(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its module, by options its pages and programs, and nothing else; with its programs, the figures that move."""
+    spec, out = project / "mine.yaml", project / "out"
+    shutil.move(project / "specs/nn/mine.yaml", spec)
+    shutil.rmtree(project / "specs")
+    before = {path.name for path in project.iterdir()}
+    words = ("generate", str(spec), "--convention", "symflops", "--regime", "full")
+    assert main([*words]) == 0 and {path.name for path in project.iterdir()} - {"cache"} == {*before, "mine.py"} - {"cache"}
+    assert main([*words, "--check"]) == 0
+    assert main([*words, "--pages", "--out", str(out)]) == 0
+    assert sorted(path.name for path in out.iterdir()) == ["mine.md", "mine.py", "mine.tex"]
+    assert main([*words, "--data", "--out", str(out)]) == 0 and (out / "mine.json").is_file()
+    assert (out / "mine.py").read_bytes() == (project / "mine.py").read_bytes()
+    text = spec.read_text()
+    spec.write_text(text.replace("hidden: F", "hidden: 2*F"))
+    capsys.readouterr()
+    assert spec.read_text() != text and main([*words, "--check"]) == 1 and "mine.py: differs" in capsys.readouterr().err
+    assert main([*words, "--data", "--out", str(out)]) == 0 and "forward" in capsys.readouterr().out
+
+
 def test_a_path_writes_what_the_name_writes(project: Path) -> None:
     """Below the folder of the spec, and the manifest knows one spec."""
     assert main(["generate", "specs/nn/mine.yaml", "--convention", "symflops", "--regime", "full"]) == 0

@@ -54,7 +54,8 @@ def test_the_page_adds_up_to_the_program(path: str, data: st.DataObject) -> None
             for case in model.cases:
                 if terms := getattr(case, name):
                     expected[terms] = sum(evaluate(formula, sizes) * moments[position] for position, formula in terms)
-            assert [read(text, values) for text in displayed(page, name)] == list(expected.values())
+            shown, wanted = [read(text, values) for text in displayed(page, name)], list(expected.values())
+            assert shown in (wanted, [wanted[0], *wanted])  # the first one once more, where letters shorten it
         assert [read(text, values) for text in displayed(page, "parameters")] == [evaluate(model.parameters, sizes)]
         trainable = [regime.trainable for regime in model.regimes if any(regime.trains) and not all(regime.trains)]
         assert [read(text, values) for text in displayed(page, "trainable")] == [evaluate(form, sizes) for form in trainable]
@@ -156,9 +157,9 @@ def test_no_text_of_a_spec_reaches_a_page_unescaped() -> None:
     assert r"\input{" not in page
     assert not re.search(r"(?<!\\)%_", page)
     page = page_text(changed, "0", [Verification(evil, evil, evil, (case,))])
-    assert page.replace("`" + evil.replace("\n", " ").replace("|", r"\|") + "`", "").count("-->") == 1
+    assert page.replace("`" + evil.replace("\n", " ").replace("|", r"\|") + "`", "").count("-->") == 2
     outside = re.sub(r"`[^`\n]*`", "", page)
-    assert "<script" not in re.sub(r"\\<", "", outside.partition("-->")[2])
+    assert "<script" not in re.sub(r"\\<", "", outside.partition("-->")[2].rpartition("<!--")[0])
 
 
 @pytest.mark.parametrize("path", SPECS)

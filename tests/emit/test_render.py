@@ -45,9 +45,9 @@ def run(capsys: pytest.CaptureFixture[str]) -> Any:
 def test_a_page_is_the_generated_one(run: Any, tmp_path: Path, form: str, ending: str) -> None:
     model = load("llama")
     expected = emit(model.typical(baked(model)), __version__, verifications(model.file))[ending]
-    assert run("render", "llama", "--format", form) == (0, expected, "")
+    assert run("render", "llama", "--full", "--format", form) == (0, expected, "")
     path = tmp_path / "deep/er" / f"llama.{ending}"
-    assert run("render", "llama", "--format", form, "-o", str(path.parent)) == (0, "", f"{path}\n")
+    assert run("render", "llama", "--full", "--format", form, "-o", str(path.parent)) == (0, "", f"{path}\n")
     assert path.read_bytes() == expected.encode()
 
 
@@ -77,7 +77,7 @@ def test_regimes_and_conventions_are_chosen(run: Any, tmp_path: Path) -> None:
     two = run(*words, "--regime", "full", "--regime", str(frozen), "--regime", "full", "--convention", "torch")[1]
     assert two.count(r"\mathrm{forward}") == 1 and two.count(r"\mathrm{backward}") == 2
     assert "The forward FLOPs are those of equation \\eqref{eq:llama-1}." in two and r"\texttt{head}" in two
-    page = run("render", "llama", "--format", "markdown", "--regime", "forward")[1]
+    page = run("render", "llama", "--full", "--format", "markdown", "--regime", "forward")[1]
     assert "Regime `full`" not in page and "Regime `forward`" in page
 
 

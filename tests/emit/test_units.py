@@ -26,7 +26,7 @@ def macs(tmp_path) -> str:
 
 def printed(spec: str, regime: str, conventions: list[str], form: str, folder: Path) -> str:
     words = [word for name in conventions for word in ("--convention", name)]
-    assert main(["render", spec, "--format", form, "--regime", regime, *words, "-o", str(folder)]) == 0
+    assert main(["render", spec, "--full", "--format", form, "--regime", regime, *words, "-o", str(folder)]) == 0
     (path,) = (path for path in folder.iterdir() if path.stem == spec and path.suffix in (".md", ".tex", ".html"))
     return path.read_text("utf-8")
 

@@ -26,15 +26,15 @@ def out(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 def test_a_page_of_one_config(path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("render", "deepseek_v3", "--format", "markdown", "--regime", "full", "--convention", "symflops")
+    words = ("render", "deepseek_v3", "--full", "--format", "markdown", "--regime", "full", "--convention", "symflops")
     page, general = out(capsys, *words, "--config", path), out(capsys, *words)
     assert "It is of one configuration" in page and "default sizes" not in page and "default sizes" in general
-    assert f"| Parameters | {shipped.load('deepseek_v3').estimator(CONFIG).parameters:,} |" in page
+    assert f"\n| {shipped.load('deepseek_v3').estimator(CONFIG).parameters:,} |" in page and "at the sizes of this configuration" in page
     assert "| $L$ | `num_hidden_layers` | $10$ |" in page and "q_a_proj" not in page
     for sign in (r"\min", "^{+}", r"\begin{cases}", r"\varnothing"):
         assert sign in general and sign not in page.replace(r"$(a)^{+}$", "")
     numbers = out(capsys, *words, "--config", path, "--numeric")
-    forms = numbers.partition("closed forms\n")[2].partition("\n## ")[0]
+    forms = numbers.partition("## Result\n")[2].partition("\n## ")[0]
     assert re.search(r"\\mathrm\{forward\} =\{\}& \d+ ", forms)
 
 

@@ -319,7 +319,7 @@ def test_every_figure_leads_to_its_formula_and_a_published_model_to_its_record(s
         equation = page.locator("#of-forward").get_attribute("href")
         assert equation.startswith("#eq-")
         assert "forward" in page.locator(f"{equation} .katex-mathml").first.text_content()
-    for name in page.locator(".facts dt, #glance tbody th").all():
+    for name in page.locator(".facts dt").all():
         address = name.locator("a").get_attribute("href")
         assert page.locator(f'[id="{address[1:]}"]').count() == 1, name.text_content()
     page.click("#modules-of-batch summary")

@@ -148,7 +148,7 @@ def test_generate_and_render(install: Install) -> None:
     install.symflops("generate", "llama", "--out", "out")
     for name, text in expected.items():
         assert (install.cwd / "out" / name).read_bytes() == text.encode(), name
-    assert install.symflops("render", "llama", "--format", "latex") == expected["language/llama.tex"]
+    assert install.symflops("render", "llama", "--full", "--format", "latex") == expected["language/llama.tex"]
     install.symflops("render", "llama", "--format", "markdown", "--fragment", "-o", "paper")
     assert sorted(path.name for path in (install.cwd / "paper").iterdir()) == ["llama-forms.md", "llama-modules.md", "llama-symbols.md", "llama-where.md"]
 

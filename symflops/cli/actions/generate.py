@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from symflops import __version__
 from symflops.analysis.baseline import against, sources_of
 from symflops.api import convention_of, load, program_in
 from symflops.cli.actions.stored_rules import ALL, ENDING, Chosen, compared, figures, text_of
-from symflops.emit.emit import CODE, ENDINGS
+from symflops.emit.emit import CODE, ENDINGS, PAGES as PRINTED
 from symflops.emit.markdown.document import Family, render_summary
 from symflops.emit.python.module import fixed_sizes, render
 from symflops.library.records.verified import INEXACT, VERIFIED, all_verifications, catalogued, verifications
@@ -89,28 +89,30 @@ class Output:
         return any(Path(path).name == f"{module}.py" for path in self.digest_of)
 
 
-def output_of(file: SpecFile, chosen: Chosen = ALL) -> Output:
-    """Derive one spec and render all its files.
+def output_of(file: SpecFile, chosen: Chosen = ALL, wanted: Collection[str] = (*ENDINGS, ENDING)) -> Output:
+    """Derive one spec and render its files, those with an ending in ``wanted``.
 
     Raises:
         SpecError: the spec is not valid, or a regime that is asked for does not fit it.
     """
     model = load(file)
     structures = {"": ENDINGS, **dict.fromkeys(model.variants, tuple(CODE))}
+    structures = {variant: tuple(one for one in endings if one in wanted) for variant, endings in structures.items()}
     files: dict[str, str] = {}
     programs = []
     for variant, targets in structures.items():
         records = () if variant else verifications(file)
         asked = chosen.regimes_of(model, variant), chosen.stored(model, variant)
         texts: dict[str, Any] = {"version": __version__, "verified": records, "targets": targets}
-        texts["against"] = None if variant else against(model)
+        texts["against"] = against(model) if PRINTED.keys() & {*targets} else None
         found = model.structure(variant, *asked, **texts, shown=tuple(convention_of(name).name for name in chosen.shown))
         programs.append(program_in(found))
         stem = (f"{file.group}/" if file.group else "") + model.spec.name + (f"_{variant}" if variant else "")
         files |= {f"{stem}.{ending}": text for ending, text in found.texts.items()}
     program = programs[0]
     stem = (f"{file.group}/" if file.group else "") + model.spec.name
-    files[f"{stem}.{ENDING}"] = text_of(program, figures(model, program, compared()), compared())
+    if ENDING in wanted:
+        files[f"{stem}.{ENDING}"] = text_of(program, figures(model, program, compared()), compared())
     sources = {source.path: digest(source.text) for source in sources_of(model)}
     entry = {
         "group": file.group,

@@ -66,10 +66,10 @@ def compile_page(file: SpecFile) -> Output:
     return Output(program.name, file.group, files, entry_of(file, program, page.worked), sources, verified_digest(file))
 
 
-def standalone(model: Model, program: Program | None = None, others: Sequence[str] = ()) -> str:
+def standalone(model: Model, program: Program | None = None, others: Sequence[str] = (), full: bool = True) -> str:
     """Render a model, or one ``program`` of it, as a self-contained HTML page.
 
-    ``others`` are the conventions that the page compares.
+    ``others`` are the conventions that the page compares, ``full`` says whether it has the derivation.
 
     Raises:
         SpecError: the spec is not valid.
@@ -80,9 +80,9 @@ def standalone(model: Model, program: Program | None = None, others: Sequence[st
     shown = found[0]
     names = [regime.name for regime in shown.regimes]
     counted = compared_figures(model, shown, others)
-    beside = against(model) if program is None else None
+    beside = against(model) if program is None and full else None
     regimes = [name for name in ON_PAGES if name in names] or names
-    derivation = document(page_of(shown, verifications(model.file), regimes, counted, beside))
+    derivation = document(page_of(shown, verifications(model.file), regimes if full else regimes[:1], counted, beside), full)
     return html.render(shown, derivation, __version__, setting, carried)
 
 

@@ -52,7 +52,7 @@ def render(program: Program, shown: Document, version: str, setting: Setting, re
     short = title_of(program.title, program.name)
     return template("html/derivation.html.jinja").render(
         version=version, resources=resources, home=setting.home, program=program, shown=shown, data=asked["data"],
-        text=escape, code=code, words=printer.words, headline=short, about=rest_of_title(program.title, short),
+        text=escape, code=code, box=printer.box(shown.facts), headline=short, about=rest_of_title(program.title, short),
         family=family_title(setting.family), intro=printer.blocks(shown.intro), body=printer.blocks(shown.parts),
         contents=[
             (part.id, getattr(part, "short", "") or part.title)
@@ -139,8 +139,14 @@ class HtmlPage(PagePrinter):
     def paragraph(self, words: str) -> str:
         return f"<p>{words}</p>"
 
-    def items(self, items: Sequence[str]) -> str:
-        return "\n".join(["<ul>", *(f"<li>{item}</li>" for item in items), "</ul>"])
+    def boxed(self, figures: Sequence[tuple[str, str, str]]) -> str:
+        shown = [(name, value + (note and f" <small>{note}</small>")) for name, value, note in figures]
+        return "\n".join(
+            ['<dl class="facts">', *(f"<div><dt>{name}</dt><dd>{told}</dd></div>" for name, told in shown), "</dl>"]
+        )
+
+    def items(self, items: Sequence[str], columns: int) -> str:
+        return "\n".join(['<ul class="columns">' if columns > 1 else "<ul>", *(f"<li>{item}</li>" for item in items), "</ul>"])
 
     def notes(self, notes: Sequence[tuple[str, str]]) -> str:
         told = " ".join(f"{self.mark(letter)} {words}" if letter else words for letter, words in notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import ceil
 
 from symflops.emit.math.printer import LIMITS
 from symflops.emit.page.printing import MINUS_SIGN, PagePrinter
@@ -22,6 +23,7 @@ SPECIAL = {
 SMALL = (r"\footnotesize", r"\footnotesize\setlength{\tabcolsep}{3pt}", r"\scriptsize\setlength{\tabcolsep}{3pt}")
 LONG = 24  # rows above which a table gets a smaller font
 BREAK, LONG_MATH = r"\thin", 160  # line break, and length above which a formula also breaks between arguments
+ACROSS = 4  # figures in a row of the box
 WORD = 8  # letters of a long word between possible breaks
 
 
@@ -29,7 +31,8 @@ def render_page(shown: Document, version: str) -> str:
     """Print a derivation page as a LaTeX document."""
     printer = LatexPage(shown.letters)
     body = printer.blocks((*shown.intro, *shown.parts))
-    return template("derivation.tex.jinja").render(version=version, shown=shown, comment=comment, text=escape, body=body)
+    asked = {"version": version, "shown": shown, "box": printer.box(shown.facts), "body": body}
+    return template("derivation.tex.jinja").render(comment=comment, text=escape, **asked)
 
 
 def comment(text: str) -> str:
@@ -65,6 +68,7 @@ class LatexPage(PagePrinter):
     """Printer of pages in LaTeX; a line may break at ``thin``, the space between factors."""
 
     line = 405.0
+    between = "\n"  # no new paragraph between displays
 
     def __init__(self, letters: Mapping[str, str], thin: str = BREAK) -> None:
         super().__init__(letters)
@@ -116,15 +120,20 @@ class LatexPage(PagePrinter):
     def heading(self, words: str) -> str:
         return rf"\subsection*{{{words}}}"
 
-    def items(self, items: Sequence[str]) -> str:
+    def boxed(self, figures: Sequence[tuple[str, str, str]]) -> str:
+        cells = [rf"\figure{{{name}}}{{{value}}}{{{note}}}" for name, value, note in figures]
+        across = ceil(len(cells) / ceil(len(cells) / ACROSS))
+        rows = ["\n".join(cells[start : start + across]) for start in range(0, len(cells), across)]
+        return "\n".join([r"\begin{figures}", " \\\\[3pt]\n".join(rows), r"\end{figures}"])
+
+    def items(self, items: Sequence[str], columns: int) -> str:
         rows = (rf"\item {item.removeprefix(chr(92) + ',')}" for item in items)
-        return "\n".join(
-            [
-                r"\begin{itemize}\setlength{\itemsep}{0pt}\setlength{\parskip}{0pt}",
-                *rows,
-                r"\end{itemize}",
-            ]
-        )
+        tight = r"\setlength{\itemsep}{0pt}\setlength{\parskip}{0pt}"
+        if columns == 1:
+            return "\n".join([rf"\begin{{itemize}}{tight}", *rows, r"\end{itemize}"])
+        narrow = r"\footnotesize\setlength{\leftmargini}{1em}\raggedcolumns\raggedright"
+        begin, end = rf"\begin{{multicols}}{{{columns}}}{narrow}", r"\end{multicols}"
+        return "\n".join([begin, rf"\begin{{itemize}}{tight}", *rows, r"\end{itemize}", end])
 
     def notes(self, notes: Sequence[tuple[str, str]]) -> str:
         return "\n".join(f"{self.mark(letter)}\\,{words}\\quad" if letter else words for letter, words in notes).removesuffix(

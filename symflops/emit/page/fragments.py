@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from symflops.emit.grouping import grouped
+from symflops.emit.math.definitions import in_letters
 from symflops.emit.math.printer import LatexPrinter, letters
-from symflops.emit.page.page import elements, located, owner, page, term
+from symflops.emit.page.by_module import module_rows
+from symflops.emit.page.page import page
 from symflops.emit.page.sections_model import counted, item_letters, moment_rows
 from symflops.emit.page.sections_work import closed_forms, other_unit
 from symflops.emit.page.tree import (
@@ -27,24 +28,13 @@ from symflops.emit.page.tree import (
     Table,
     Words,
 )
-from symflops.emit.page.types import FormGroup, Page
+from symflops.emit.page.types import FormGroup, ModuleRow, Page
 from symflops.emit.page.writing import NONE, by_group, default, letter, math, names, series
 from symflops.formula.formula import Formula, Sym, symbols as symbols_in
-from symflops.formula.terms import plus, times
 from symflops.ir.batch import StreamInfo
-from symflops.ir.program import Definition, Field, Program, Tensor, needed
+from symflops.ir.program import Definition, Field, Program, needed
 
 PIECES = ("forms", "where", "symbols", "modules")
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleRow:
-    """A row of the table of modules: parameters and forward work of all copies of one module."""
-
-    group: str
-    module: str
-    parameters: Formula
-    term: Formula
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,32 +63,13 @@ def fragments(program: Program) -> Fragments:
     program, first = program.first(), program.conventions[0]
     whole = page(program)
     groups = tuple((regime.name, group) for regime in whole.regimes for group in regime.groups if group.forms)
-    modules = tuple(module_rows(program, program.rows[0].pairs, program.rows[0].unseen))
+    modules = tuple(module_rows(program, in_letters(program)))
     shown: list[Formula] = [program.parameters, *(definition.formula for definition in program.definitions)]
     shown += [formula for _, group in groups for form in group.forms for _, formula in form.terms]
     shown += [formula for module in modules for formula in (module.parameters, module.term)]
     shown += [moment.formula for moment in program.moments]
     text = " ".join(map(LatexPrinter().text, shown))
     return Fragments(whole, first, groups, modules, "[" in text, "^{+}" in text)
-
-
-def module_rows(program: Program, pairs: str, unseen: bool) -> Iterable[ModuleRow]:
-    """Yield a row per module with contractions, with its work as a convention counts it.
-
-    ``pairs`` says which pairs of attention count, and ``unseen`` whether work counts that PyTorch's counter does not see.
-    """
-    lines = program.regimes[0].lines
-    for module in dict.fromkeys(line.module for line in lines):
-        counted = [line for line in lines if line.module == module and (unseen or line.seen)]
-        own = [tensor for tensor in program.tensors if owner(tensor) == module]
-        yield ModuleRow(*located(module), all_elements(own), term(counted, program, pairs))
-
-
-def all_elements(tensors: Iterable[Tensor]) -> Formula:
-    """Return the number of elements of all copies of ``tensors``, with common factors factored out."""
-    copies = grouped(((tensor.name, elements(tensor)), tensor.copies) for tensor in tensors)
-    sizes = grouped((plus(counts), size) for (_, size), counts in copies.items())
-    return plus([times(count, plus(each)) for count, each in sizes.items()])
 
 
 def letters_of(found: Fragments) -> dict[str, str]:

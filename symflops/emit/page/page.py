@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from math import gcd
 from typing import Any
 
 from symflops.emit.grouping import grouped
 from symflops.emit.math.definitions import in_counts, in_letters, with_plain_words
 from symflops.emit.math.printer import letters
 from symflops.emit.math.shortest import factored
+from symflops.emit.page.by_module import located, merged_modules, work_of
 from symflops.emit.page.types import (
     AmountRow,
     Cell,
@@ -31,10 +33,11 @@ from symflops.evaluate.number_ranges import blocks, merged_names, shared
 from symflops.evaluate.step import first_measured_case
 from symflops.evaluate.typical_values import LevelLengths, default_sizes
 from symflops.evaluate.worked_figures import Worked
-from symflops.formula.formula import ZERO, Formula, Prod, evaluate, number, symbols
+from symflops.formula.factoring import expanded
+from symflops.formula.formula import ZERO, Formula, Num, Sum, evaluate, number
 from symflops.formula.terms import Rewriting, Terms, plus, times
 from symflops.ir.batch import Layout, StreamInfo
-from symflops.ir.program import Case, GradientLine, Line, Program, RegimeLines, Tensor, in_moments
+from symflops.ir.program import Amount, Case, GradientLine, Line, Program, RegimeLines, in_moments
 from symflops.ir.verification import Verification
 
 ASSUMED = "assumed"
@@ -42,18 +45,23 @@ ASSUMED = "assumed"
 
 
 def page(
-    program: Program, verified: Sequence[Verification] = (), worked: Worked | None = None, whole: Program | None = None
+    program: Program,
+    verified: Sequence[Verification] = (),
+    worked: Worked | None = None,
+    whole: Program | None = None,
+    opened: Program | None = None,
 ) -> Page:
     """Compute the page of ``program``, a selection of the regimes of ``whole`` if that is given.
 
-    ``verified`` are the measured records of the spec, ``worked`` the figures of a typical batch.
+    ``verified`` are the measured records of the spec, ``worked`` the figures of a typical batch, and ``opened`` is ``program``
+    without the letters that shorten its closed forms.
     """
-    program = with_plain_words(program).first()
+    program, opened = (with_plain_words(one).first() for one in (program, opened or program))
     sizes = default_sizes(program)
     write = in_letters(program)
     levels = LevelLengths(program)
     found: Analysis = levels.short(Rewriting(write)(analysis(program, program.regimes[0].name, program.conventions[0], sizes)))
-    amounts = tuple(AmountRow(a.name, in_moments(a.useful, program), in_moments(a.executed, program)) for a in program.amounts)
+    amounts = tuple(amount_row(amount, program) for amount in program.amounts)
     active = next((regime.active for regime in program.regimes[:1] if regime.active != regime.parameters), None)
     return Page(
         program=program,
@@ -77,6 +85,9 @@ def page(
         offered=tuple((regime.name, regime.doc) for regime in (whole or program).regimes),
         left_out=tuple((regime.name, field) for regime in (whole or program).regimes for field in regime.left_out),
         inserted=first_measured_case(program, verified),
+        opened=tuple(closed_forms(opened)),
+        parameters=opened.parameters,
+        modules=tuple(merged_modules(program, write)),
     )
 
 
@@ -106,26 +117,28 @@ def layout_text(layout: Layout | None) -> str:
     return " ".join(columns) + (f", rows sum to {layout.counts}" if layout and layout.counts else "")
 
 
-def located(path: str) -> tuple[str, str]:
-    """Split a path into (repeated or numbered block, name within it).
+def amount_row(amount: Amount, program: Program) -> AmountRow:
+    """Build the row of an amount, in pairs: undo the multiplication by :func:`parts_of_pair`."""
+    share = Num(Fraction(1, parts_of_pair(amount)))
+    useful, executed = (in_moments(terms, program) for terms in (amount.useful, amount.executed))
+    same = useful == executed
+    return AmountRow(amount.name, useful if same else times(share, useful), executed if same else shared_out(executed, share))
 
-    >>> located("layers.*.mlp.up"), located("down.{0-2}.resnets.1.conv")
-    (('layers.*', 'mlp.up'), ('down.{0-2}', 'resnets.1.conv'))
+
+def parts_of_pair(amount: Amount) -> int:
+    """Number of parts of a pair that an amount counts, so that its coefficients are integers: 2 under a causal mask, else 1.
+
+    Of ``x**2`` pairs a causal mask leaves ``(x**2 + x)/2``; a program stores ``2*x**2`` and ``x**2 + x`` halves.
     """
-    return blocks([path])[0]
+    useful, executed = (
+        gcd(*(int(expanded(part).common[1]) for _, part in terms)) for terms in (amount.useful, amount.executed)
+    )
+    return 2 if useful % 2 and not executed % 2 else 1
 
 
-def term(lines: Iterable[Line], program: Program, pairs: str = "useful") -> Formula:
-    """Return the forward work of the contractions ``lines`` in total, as a formula in moments.
-
-    ``pairs`` says which pairs of attention count: ``useful`` or ``executed``.
-    """
-    return work_of(grouped(((line.unit, in_moments(line.amount.under(pairs), program)), line.forward) for line in lines))
-
-
-def work_of(counts: Mapping[tuple[Formula, Formula], Sequence[Formula]]) -> Formula:
-    """Return the sum of count times unit times amount; ``counts`` has the counts by (unit, amount)."""
-    return plus([times(plus(some), unit, amount) for (unit, amount), some in counts.items()])
+def shared_out(formula: Formula, share: Formula) -> Formula:
+    """Multiply each term of a formula by ``share``, so that numbers cancel."""
+    return plus([times(share, term) for term in (formula.terms if isinstance(formula, Sum) else (formula,))])
 
 
 def tensor_rows(program: Program, write: Callable[[Formula], Formula]) -> Iterable[TensorRow]:
@@ -145,21 +158,6 @@ def tensor_rows(program: Program, write: Callable[[Formula], Formula]) -> Iterab
         yield TensorRow(*place, tuple(map(factored, shape)), times(count, copies), times(count, elements))
 
 
-def owner(tensor: Tensor) -> str:
-    """Return the name of the module that has a tensor as its parameter."""
-    return tensor.name.rpartition(".")[0]
-
-
-def elements(tensor: Tensor) -> Formula:
-    """Return the number of elements of one copy of a tensor, as a product.
-
-    Its factors are ordered as in the number of all copies' elements.
-    """
-    rank = {name: place for place, name in enumerate(dict.fromkeys(symbols(tensor.count)))}
-    factors = [factor for size in tensor.shape for factor in (size.factors if isinstance(size, Prod) else (size,))]
-    return times(tensor.exists, *sorted(factors, key=lambda part: min([rank.get(name, 0) for name in symbols(part)] or [0])))
-
-
 def regime_pages(
     program: Program, sizes: Mapping[str, Any] | None, write: Callable[[Formula], Formula]
 ) -> Iterable[RegimePage]:
@@ -167,23 +165,22 @@ def regime_pages(
 
     Closed forms, contractions and sums are numbered throughout the page.
     """
-    numbers: Numbers = {}
+    forms = dict(closed_forms(program))
     first, added = 1, 1
     for place, regime in enumerate(program.regimes):
         notes = regime_notes(regime, program)
         letters = {note.reason: note.letter for note in notes}
-        cases = [case for case in program.cases if case.regime == regime.name]
         rows = operator_rows(regime, letters, first)
         trains = any(cell.count != ZERO for row in rows for cell in (*row.inputs, *row.weights))
         rows = rows if trains or not place else ()
         sums = sum_rows(rows, program, write, added)
         first, added = first + len(rows), added + len(sums)
-        ratios = tuple(moment_ratios(cases[0], sizes)) if cases and sizes and trains else ()
-        groups = tuple(form_groups(program, cases, numbers))
+        case = next((case for case in program.cases if case.regime == regime.name), None)
+        ratios = tuple(moment_ratios(case, sizes)) if case and sizes and trains else ()
         kinds = {gradient.kind for line in regime.lines for gradient in line.gradients}
         yield RegimePage(
-            regime.name, regime.doc, regime.trainable, all(regime.trains), trains, rows, sums, notes, groups, ratios,
-            kinds == {ASSUMED},
+            regime.name, regime.doc, regime.trainable, all(regime.trains), trains, rows, sums, notes, forms[regime.name],
+            ratios, kinds == {ASSUMED},
         )  # fmt: skip
 
 
@@ -235,7 +232,8 @@ def operator_row(line: Line, letters: Mapping[str, str]) -> OperatorRow:
         return tuple(Cell(gradient.count, letters.get(gradient.reason, "")) for gradient in mine)
 
     group, module = located(line.module)
-    what = (line.contraction, line.amount.name, factored(line.unit), line.forward)
+    unit = times(number(parts_of_pair(line.amount)), line.unit)
+    what = (line.contraction, line.amount.name, factored(unit), line.forward)
     return OperatorRow(0, group, module, *what, cells("input"), cells("weight"), line.seen)
 
 
@@ -298,6 +296,13 @@ def form_groups(program: Program, cases: Sequence[Case], numbers: Numbers) -> It
                 number = numbers.setdefault(key, len(numbers) + 1)
                 forms.append(Form(name, number, terms, same, moments))
         yield FormGroup(tuple(conventions), tuple(forms))
+
+
+def closed_forms(program: Program) -> Iterable[tuple[str, tuple[FormGroup, ...]]]:
+    """Yield each regime with its closed forms, numbered throughout."""
+    numbers: Numbers = {}
+    for regime in program.regimes:
+        yield regime.name, tuple(form_groups(program, [case for case in program.cases if case.regime == regime.name], numbers))
 
 
 def moment_ratios(case: Case, sizes: Mapping[str, Any]) -> Iterable[tuple[str, int, int, str]]:

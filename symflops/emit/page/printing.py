@@ -14,6 +14,7 @@ from symflops.emit.page.tree import (
     Emphasis,
     Equation,
     EquationLink,
+    Fact,
     Figure,
     Heading,
     Inline,
@@ -48,6 +49,8 @@ class PagePrinter(ABC):
     """The width of a line of a displayed formula, in points."""
     end = r"\\"
     """End of a row of an alignment."""
+    between = "\n\n"
+    """Separator of the displays of one equation."""
 
     def __init__(self, letters: Mapping[str, str], space: str = r"\,") -> None:
         self.printer = LatexPrinter(letters, space)
@@ -119,6 +122,15 @@ class PagePrinter(ABC):
         dark, whole = (round(CELLS * share) for share in (node.dark, node.dark + node.light))
         return "\u2588" * dark + "\u2591" * (whole - dark)
 
+    def box(self, facts: Sequence[Fact]) -> str:
+        """Print the key figures at the head of a page; empty without figures."""
+        shown = [(self.text(fact.name), self.words(fact.value), self.text(fact.note)) for fact in facts]
+        return self.boxed(shown) if shown else ""
+
+    @abstractmethod
+    def boxed(self, figures: Sequence[tuple[str, str, str]]) -> str:
+        """Print a box of figures, each (name, value, note)."""
+
     # blocks
 
     def blocks(self, nodes: Iterable[Block | Section]) -> str:
@@ -138,8 +150,8 @@ class PagePrinter(ABC):
                 return self.heading(self.words(words))
             case Paragraph(words):
                 return self.paragraph(self.words(words))
-            case Items(items):
-                return self.items([self.words(item) for item in items])
+            case Items(items, columns):
+                return self.items([self.words(item) for item in items], columns)
             case Notes(notes):
                 return self.notes([(letter, self.words(words)) for letter, words in notes])
             case Remark(text):
@@ -147,7 +159,7 @@ class PagePrinter(ABC):
             case Table():
                 return self.table(node)
             case Equation():
-                return "\n\n".join(self.display(lines) for lines in displays(node))
+                return self.between.join(self.display(lines) for lines in displays(node))
             case Figure():
                 return self.figure(node)
             case Plot():
@@ -166,8 +178,8 @@ class PagePrinter(ABC):
         return words
 
     @abstractmethod
-    def items(self, items: Sequence[str]) -> str:
-        """Print a list."""
+    def items(self, items: Sequence[str], columns: int) -> str:
+        """Print a list, in columns on a wide page."""
 
     @abstractmethod
     def notes(self, notes: Sequence[tuple[str, str]]) -> str:

@@ -9,23 +9,19 @@ from typing import Any
 
 from symflops.emit.math.printer import letters
 from symflops.emit.page.sections_against import section
+from symflops.emit.page.sections_first import modules, result
 from symflops.emit.page.sections_growth import growth
 from symflops.emit.page.sections_model import definitions, item_letters, streams
 from symflops.emit.page.sections_results import batch_of, conventions, entries, parameters, regimes, verification
 from symflops.emit.page.sections_work import forms, passes, ratio
-from symflops.emit.page.tree import Block, Code, Column, Document, Fact, Figure, Link, Number, Paragraph, Section, Table, Words
+from symflops.emit.page.tree import Block, Code, Document, Fact, Figure, Link, Number, Paragraph, Section, Words
 from symflops.emit.page.types import Page
-from symflops.emit.page.writing import letter, names, series
+from symflops.emit.page.writing import names, series
 from symflops.evaluate.item_analysis import FORWARD, Crossover, Growth
 from symflops.evaluate.units import AS_SOURCE, MULTIPLY_ADD
 from symflops.evaluate.worked_figures import Worked
 
-INTRO = (
-    " has, and how many floating-point operations one step of it takes, forward and backward. Everything follows from the"
-    " graph of the model in ",
-    ". A multiply-add counts as ",
-    ". Nothing is rounded, and no sequence length is fixed: a batch enters through a few sums over its items.",
-)
+SCOPE = "Nothing is rounded, and no length is fixed: a batch enters through a few sums over its items."
 FIGURES = (
     Figure("calculator", "Calculator"),
     Figure(
@@ -43,29 +39,35 @@ FIGURES = (
 )
 
 
-def document(page: Page) -> Document:
-    """Build the tree of a page."""
+def document(page: Page, full: bool = True) -> Document:
+    """Build the tree of a page: the result and its table by module, with ``full`` also the derivation."""
     program = page.program
     known = letters(program) | dict(page.letters)
     known |= item_letters(program, known)
-    glanced = [glance(page, page.worked)] if page.worked else []
-    grows = [growth(page, known)] if page.analysis.items else []
-    beside = [section(page.against, program.name, known)] if page.against else []
-    compared = [conventions(page.worked, program.name)] if page.worked and page.worked.conventions else []
+    compared = [conventions(page.worked, program.name)] if page.worked and len(page.worked.conventions) > 1 else []
+    parts: list[Section | Figure] = [result(page, known, not full), *FIGURES, modules(page, full)]
+    if full:
+        grows = [growth(page, known)] if page.analysis.items else []
+        beside = [section(page.against, program.name, known)] if page.against else []
+        parts += [
+            streams(page), definitions(page, known), passes(page), forms(page, known), ratio(page, known), *grows, *beside,
+            regimes(page),
+        ]  # fmt: skip
+    parts += [*compared, *([parameters(page), verification(page)] if full else [])]
     made = Document(
         name=program.name,
         title=program.title or program.name,
         subtitle=f"Parameters and {page.unit}, derived",
         facts=tuple(facts(page)),
-        intro=tuple(intro(page)),
-        parts=(
-            *FIGURES, *glanced, streams(page), definitions(page, known), passes(page), forms(page),
-            ratio(page, known), *grows, *beside, regimes(page), *compared, parameters(page), verification(page),
-        ),
+        intro=tuple(intro(page, full)),
+        parts=tuple(parts),
         letters=known,
         sources=program.sources,
-    )  # fmt: skip
-    return made if not page.of_one_config else replace(made, parts=of_one_config(made.parts), facts=of_one_config(made.facts))
+        full=full,
+    )
+    if not page.of_one_config:
+        return made
+    return replace(made, **{name: of_one_config(getattr(made, name)) for name in ("facts", "intro", "parts")})
 
 
 def of_one_config(node: Any) -> Any:
@@ -79,16 +81,20 @@ def of_one_config(node: Any) -> Any:
     return node
 
 
-def intro(page: Page) -> Iterator[Block]:
-    """Yield the blocks of the introduction: what the page derives, and for which structure."""
+def intro(page: Page, full: bool) -> Iterator[Block]:
+    """Yield the blocks of the introduction: the step of the key figures, and the structure for which the page is."""
     program = page.program
-    told = names(program.references or (program.name,))
-    source = ", as its source counts" if page.counted_in(program.conventions[0]) == AS_SOURCE else ""
-    rest = INTRO[1] + MULTIPLY_ADD[page.counted_in(program.conventions[0])] + source + INTRO[2]
-    yield Paragraph(("This page derives how many parameters ", *told, INTRO[0], Code(program.sources[0][0]), rest))
+    unit = page.counted_in(program.conventions[0])
+    source = ", as its source counts" if unit == AS_SOURCE else ""
+    classes = names(program.references or (program.name,))
+    told: Words = (*classes, ", derived from its graph in ", Code(program.sources[0][0]), ". ")
+    if page.worked:
+        regime, step = Code(page.worked.regimes[0].name), batch_of(page.worked)
+        told += ("The figures above are of one step of regime ", regime, " at the default sizes, on one item: ", *step, ". ")
+    yield Paragraph((*told, f"A multiply-add counts as {MULTIPLY_ADD[unit]}{source}. {SCOPE}"))
     if page.of_one_config:
-        where = Link("#definitions", ("Definitions",))
-        yield Paragraph(("It is of one configuration, whose values stand under ", where, ": it decides all conditions."))
+        where: Words = (" stand under ", Link("#definitions", ("Definitions",))) if full else (" stand beside its letters",)
+        yield Paragraph(("It is of one configuration, whose values", *where, ": it decides all conditions."))
     elif page.fixed:
         values: list[Words] = [(Code(key), " is ", Code(value)) for key, value in page.fixed]
         rest = ": these decide the structure, and models with others are derived when they are asked for."
@@ -103,53 +109,28 @@ def crossed(page: Page) -> Iterator[tuple[Growth, Crossover]]:
 
 
 def facts(page: Page) -> Iterator[Fact]:
-    """Yield the key figures at the head of a page."""
+    """Yield the key figures at the head of a page: those of one step at the default sizes, and what verified them."""
     if page.default_parameters is not None:
         yield Fact("Parameters", (Number(page.default_parameters),), "at the default sizes")
     if page.default_active is not None:
         yield Fact("Active parameters", (Number(page.default_active),), "that one token goes through")
-    first = page.worked.regimes[0] if page.worked else None
-    if first and first.forward and first.backward:
-        where = ", ".join((f"regime {first.name}", *map(" ".join, entries(page.worked)))) if page.worked else ""
-        yield Fact("Backward over forward", (Number(Fraction(first.backward, first.forward)),), where)
+    if page.worked:
+        yield from step_facts(page.worked, page.unit)
     for grown, found in list(crossed(page))[:1]:
         yield Fact("Attention overtakes", (Number(found.value or 0),), f"tokens of {' and '.join(grown.unknown.streams)}")
     cases = sum(len(item.cases) for item in page.verified)
     if cases:
-        yield Fact("Verified", (f"{cases} measured {'case' if cases == 1 else 'cases'}",), "equal to the last FLOP")
+        yield Fact("Verified", (f"{cases} measured {'case' if cases == 1 else 'cases'}",), "each equal to the last unit")
 
 
-def glance(page: Page, worked: Worked) -> Section:
-    """Build the section with the figures of one step at the default sizes."""
+def step_facts(worked: Worked, unit: str) -> Iterator[Fact]:
+    """Yield the figures of one step in the first regime: both passes, and their sum per token."""
     first = worked.regimes[0]
-    rows: list[tuple[Words, Words]] = []
-    if page.default_parameters is not None:
-        rows.append((("Parameters",), (Number(page.default_parameters),)))
-    if page.default_active is not None:
-        rows.append((("Active parameters, those that one token goes through",), (Number(page.default_active),)))
-    rows.append(((f"Forward {page.unit}",), (Number(first.forward),)))
+    where = ", ".join((f"regime {first.name}", *map(" ".join, entries(worked))))
+    yield Fact(f"Forward {unit}", (Number(first.forward),), where)
     if first.backward:
-        rows.append(((f"Backward {page.unit}",), (Number(first.backward),)))
-        if first.forward:
-            rows.append((("Backward over forward",), (Number(Fraction(first.backward, first.forward)),)))
+        ratio = f"{first.backward / first.forward:.4f} times forward" if first.forward else ""
+        yield Fact(f"Backward {unit}", (Number(first.backward),), ratio)
     if first.tokens:
         each = Fraction(first.forward + first.backward, first.tokens)
-        rows.append(((f"{page.unit} per token, both passes",), (Number(each if each.denominator > 1 else int(each)),)))
-    grown = (one for items in page.analysis.items for one in items.growth)
-    rows += [row for one in grown for row in grown_rows(one, page.unit)]
-    step = ("At the default sizes, one step of regime ", Code(first.name), " on a batch of one item: ", *batch_of(worked), ".")
-    columns = (Column(("Figure",), 66), Column(("Value",), number=True))
-    return Section("glance", "At a glance", (Paragraph(step), Table("One step at the default sizes", columns, tuple(rows))))
-
-
-def grown_rows(grown: Growth, unit: str) -> Iterator[tuple[Words, Words]]:
-    """Yield rows (title, figure): from which length attention dominates, what one more token costs."""
-    unknown = grown.unknown
-    for found in grown.crossovers:
-        if found.value and found.work == FORWARD:
-            same = " = " if unknown.kind == "equal" else " "
-            where: Words = (*names(unknown.streams), same, letter(unknown.letter), " on")
-            yield ("Attention costs as much as all else from ", *where), (Number(found.value),)
-    step = grown.marginal[0][2]
-    if unknown.kind != "equal" and step is not None:
-        yield (f"Forward {unit} of one more token of ", *names(unknown.streams)), (Number(step),)
+        yield Fact(f"{unit} per token", (Number(each if each.denominator > 1 else int(each)),), "both passes")

@@ -41,10 +41,12 @@ WHOLE = (
     " Figures of the batch as a whole, such as the number of its items or the length of the longest, belong to none of"
     " them: moments that hold one are of one batch, and those of two do not add."
 )
-AMOUNTS = (
-    "Contractions run over these amounts of work. They are whole multiples of moments; where half of the pairs are counted,"
-    " the half stands in the {unit} of one."
+AMOUNTS = "Contractions run over these amounts of work."
+PAIRS = (
+    " A pair is one query and one key. Useful pairs are those that the mask leaves, all pairs those that attention without a"
+    " mask computes."
 )
+PADDING = " Useful work is that of the items as they are; executed work includes masked pairs and padding."
 STREAMS = (
     "A stream is a sequence of tokens that the model carries. Only its length varies from batch to batch; each linear runs"
     " over the tokens of one stream, and attention over pairs of them."
@@ -111,13 +113,13 @@ def moments(page: Page, letters: Mapping[str, str]) -> Iterator[Block]:
     columns = (Column(("Moment",), 15), Column(("Definition" if program.whole else "Sum",), 42), Column(("Over",), 38))
     shown = {sign_of(row, letters): row for row in moment_rows(program, letters, levels)}
     twins = ((letters[f"padded@{place}"], letters[f"real@{place}"]) for place in range(len(program.moments)))
-    bars = [shown.pop(padded)[0] for padded, real in dict(twins).items() if padded != real and {padded, real} <= shown.keys()]
+    for padded, real in dict(twins).items():
+        if padded != real and {padded, real} <= shown.keys():
+            shown.pop(padded)  # the closed forms say what a bar is
     yield Table("Moments of a batch", columns, tuple(shown.values()))
     if levels and levels.rows:
         yield Paragraph(("The lengths of levels, each of one item:",))
         yield Equation(tuple(Line(letter(row.letter), (Scaled(row.formula),)) for row in levels.rows))
-    if bars:
-        yield Paragraph(("A bar, as in ", *bars[0], ", marks the same moment of padded lengths."))
     if "" in letters.values():
         yield Paragraph(("A coefficient without a moment is spent once per step, whatever the batch is.",))
 
@@ -129,7 +131,8 @@ def sign_of(row: tuple[Words, ...], letters: Mapping[str, str]) -> str:
 
 def amounts(page: Page) -> Iterator[Block]:
     """Yield the table of the amounts that contractions run over, in moments."""
-    yield Paragraph((AMOUNTS.format(unit=page.unit),))
+    differ = (PADDING if page.program.padded else PAIRS) if page.pairs_differ else ""
+    yield Paragraph((AMOUNTS + differ,))
     columns: tuple[Column, ...] = (Column(("Amount",), 27), Column(("In moments",), 70))
     if page.pairs_differ:
         useful, executed = ("Useful", "Executed") if page.program.padded else ("Useful pairs", "All pairs")

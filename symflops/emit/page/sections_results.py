@@ -17,6 +17,7 @@ from symflops.emit.page.tree import (
     Group,
     Items,
     Line,
+    Link,
     Math,
     Number,
     Paragraph,
@@ -144,9 +145,8 @@ def conventions(worked: Worked, name: str) -> Section:
 
 def parameters(page: Page) -> Section:
     """Build the section with the number of parameters, and all tensors."""
-    blocks: list[Block] = [Equation((Line("parameters", (Scaled(page.program.parameters),)),))]
-    if page.default_parameters is not None:
-        blocks.append(Paragraph(("At the default sizes this is ", Number(page.default_parameters), ".")))
+    at = () if page.default_parameters is None else (": at the default sizes ", Number(page.default_parameters))
+    blocks: list[Block] = [Paragraph((Link("#result", ("The result",)), " has their number", *at, "."))]
     if page.active is not None:
         blocks.append(Paragraph(("A token goes through these, of routed experts through those that it is routed to:",)))
         blocks.append(Equation((Line("active", (Scaled(page.active),)),)))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from symflops.emit.math.printer import LatexPrinter, width
+from symflops.emit.math.printer import LatexPrinter, is_barred, width
 from symflops.emit.page.tree import (
     Block,
     Code,
@@ -15,6 +16,7 @@ from symflops.emit.page.tree import (
     Heading,
     Items,
     Line,
+    Link,
     Mark,
     Math,
     Notes,
@@ -56,11 +58,14 @@ TWICE = (
 )
 TITLES = ("Why backward is not twice forward", "Why not twice forward")
 UNSEEN = "†"
+NOTHING = "There is nothing to count."
+BAR = "A bar, as in ", ", marks the same sum with each item as long as the longest of its batch, to which it is padded."
 
 
-def forms(page: Page) -> Section:
-    """Build the section with the closed forms of each regime and convention."""
+def forms(page: Page, letters: Mapping[str, str]) -> Section:
+    """Build the section with the closed forms of each regime and convention; the first page has the first ones."""
     blocks: list[Block] = [Paragraph(counted_pairs(page))]
+    barred = False
     for regime in page.regimes:
         if all(form.same for group in regime.groups for form in group.forms) and any(group.forms for group in regime.groups):
             blocks.append(Paragraph(("Regime ", Code(regime.name), ": ", *same_forms(regime))))
@@ -68,12 +73,28 @@ def forms(page: Page) -> Section:
         for group in regime.groups:
             told = other_unit(page, group)
             blocks.append(Heading(("Regime ", Code(regime.name), ", convention ", *names(group.conventions), *told)))
-            blocks += closed_forms(group.forms, page.unit_of(group.conventions[0]))
+            if regime == page.regimes[0] and group == regime.groups[0]:
+                blocks += on_first_page(page, group)
+            else:
+                blocks += closed_forms(group.forms, page.unit_of(group.conventions[0]))
+            bars = [moment for form in group.forms for moment in form.moments if is_barred(letters[moment])]
+            blocks += [Paragraph((BAR[0], letter(bars[0]), BAR[1]))] if bars and not barred else []
+            barred = barred or bool(bars)
             if not group.forms:
-                blocks.append(Paragraph(("There is nothing to count.",)))
+                blocks.append(Paragraph((NOTHING,)))
         if not regime.trains:
             blocks.append(Paragraph(("Nothing trains, hence there is no backward pass.",)))
     return Section("forms", "Step 3: closed forms", tuple(blocks), "Closed forms")
+
+
+def on_first_page(page: Page, group: FormGroup) -> Iterator[Block]:
+    """Yield references to the closed forms of the first page, and the same forms with the letters that shorten them."""
+    yield from closed_forms([replace(form, same=form.number) for form in group.forms], page.unit_of(group.conventions[0]))
+    opened = [form.terms for form in page.opened[0][1][0].forms]
+    short = [form for form, whole in zip(group.forms, opened, strict=True) if form.terms != whole]
+    if short:
+        yield Paragraph(("With the letters of ", Link("#definitions", ("Definitions",)), ":"))
+        yield from (Equation((Line(form.name, terms(form)),)) for form in short)
 
 
 def same_forms(regime: RegimePage) -> Words:

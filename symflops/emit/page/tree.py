@@ -92,9 +92,10 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list."""
+    """A list; ``columns`` is the number of columns on a wide page."""
 
     items: tuple[Words, ...]
+    columns: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +224,8 @@ class Fact:
 class Document:
     """A page: its head, and its sections in order.
 
-    ``letters`` maps the letters in formulas to LaTeX, ``sources`` are the paths of the spec's files with their digests.
+    ``letters`` maps the letters in formulas to LaTeX, ``sources`` are the paths of the spec's files with their digests, and
+    ``full`` says whether it has the derivation.
     """
 
     name: str
@@ -234,3 +236,4 @@ class Document:
     letters: Mapping[str, str]
     sources: tuple[tuple[str, str], ...]
     subtitle: str = "Parameters and FLOPs, derived"
+    full: bool = True

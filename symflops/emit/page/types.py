@@ -9,7 +9,7 @@ from symflops.evaluate.step import Inserted
 from symflops.evaluate.typical_values import LevelLengths
 from symflops.evaluate.units import NAMES
 from symflops.evaluate.worked_figures import Worked
-from symflops.formula.formula import Formula, symbols
+from symflops.formula.formula import ZERO, Formula, symbols
 from symflops.formula.terms import Terms
 from symflops.ir.batch import StreamInfo
 from symflops.ir.program import Field, Program
@@ -166,6 +166,16 @@ class TensorRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ModuleRow:
+    """A row of the table of modules: parameters and forward work of all copies of one module."""
+
+    group: str
+    module: str
+    parameters: Formula
+    term: Formula
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """Contents of a derivation page, computed but not yet in words.
 
@@ -190,6 +200,9 @@ class Page:
         inserted: The closed forms at a measured case.
         levels: Letters for the lengths of levels.
         against: A comparison with the baseline.
+        opened: The closed forms by regime, without letters that were introduced to shorten them.
+        parameters: The number of parameters in this form.
+        modules: The modules that compute.
     """
 
     program: Program
@@ -212,6 +225,9 @@ class Page:
     inserted: Inserted | None = None
     levels: LevelLengths | None = None
     against: Against | None = None
+    opened: tuple[tuple[str, tuple[FormGroup, ...]], ...] = ()
+    parameters: Formula = ZERO
+    modules: tuple[ModuleRow, ...] = ()
 
     @property
     def replaced(self) -> dict[str, Formula]:

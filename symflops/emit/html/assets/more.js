@@ -117,10 +117,10 @@
   tableRows("passes", 1, (row, name, group) => { row.id ||= `module-${count++}`; places.set(group + name, row.id).set(name, places.get(name) ?? row.id); });
   tableRows("verified", 0, (row, name) => { const id = `record-${name.replace(/\s+/g, "-")}`; if (!at(id)) row.id ||= id; });
 
-  // the figures at the head of the page and at a glance lead to their formulas
-  const formulas = [[/^(Active p|P)arameters/, "parameters"], [/^Backward over/, "ratio"], [/^Attention|more token/, "growth"], [/^Verified/, "verified"],
-    [/^Forward/, [...equations.values()][0]?.forward], [/^Backward/, [...equations.values()][0]?.backward], [/per token/, "forms"]];
-  for (const name of document.querySelectorAll(".facts dt, #glance tbody th")) {
+  // the figures at the head of the page lead to their formulas
+  const formulas = [[/^Active/, "parameters"], [/^Parameters/, "result"], [/^Attention|more token/, "growth"], [/^Verified/, "verified"],
+    [/^Forward/, [...equations.values()][0]?.forward ?? "eq-1"], [/^Backward/, [...equations.values()][0]?.backward ?? "eq-2"], [/per token/, "result"]];
+  for (const name of document.querySelectorAll(".facts dt")) {
     const place = formulas.find(([pattern]) => pattern.test(name.textContent))?.[1];
     if (!place || !at(place)) continue;
     const whole = link(`#${place}`, "");
