@@ -50,6 +50,7 @@ class Proofs:
     def __init__(self, watch: Any, wanted: bool) -> None:
         self.watch, self.wanted, self.left_over = watch, wanted, TRIES if wanted else 0
         self.witness: Witness | None = None
+        self.models: list[Any] = []
         self.pending: list[tuple[Witness, list[Part], list[tuple[Any, str]]]] = []
         self.changed: list[tuple[Any, str]] = []
         self.spoilt, self.failed = False, ""
@@ -69,6 +70,7 @@ class Proofs:
                 return
             self.witness = Witness(one.root for one in models)
         if self.witness is not None:
+            self.models = list(models)
             part = model.part.name if model.part is not None else ""
             self.witness.call(models.index(model), model.state.live.reading.tree.modules, model.grad, part)
 
@@ -101,7 +103,7 @@ class Proofs:
             self.watch.refused(self.failed)
 
     def _parts(self, calls: list[Any]) -> Iterable[Part]:
-        roots = [model.root for model in self.watch.models]
+        roots = [model.root for model in self.models]
         for call in calls:
             number = next(place for place, root in enumerate(roots) if root is call.state.live.root)
             for more, forward, backward in call.parts():
@@ -124,7 +126,7 @@ class Proofs:
             for part, program in zip(parts, programs, strict=True):
                 for sums, streams in zip(derived.setdefault(part.number, (Counter(), Counter())), part[2:4], strict=True):
                     sums.update(part.work(program, streams))
-            heads = [head_of(model.root) for model in self.watch.models]
+            heads = [head_of(model.root) for model in self.models]
             verdicts = [Verdict(number, witness, *work, heads[number]) for number, work in derived.items()]
         except Exception as error:
             self.watch.tell(f"the first step is not proven: {type(error).__name__}: {error}")
@@ -152,7 +154,7 @@ class Proofs:
         for call in calls:
             if call.fused is None or call.fused[0] in call.rules:
                 continue
-            number = next(place for place, one in enumerate(self.watch.models) if one.root is call.state.live.root)
+            number = next(place for place, one in enumerate(self.models) if one.root is call.state.live.root)
             path = call.fused[0]
             done = [witness.seen.get(((number, ()), kind), 0) for kind in ("forward", "backward")]
             alike = [one for one in calls if one.fused is not None and one.rules is call.rules]
