@@ -1,4 +1,4 @@
-"""Lists the specs (name, group, the streams of a batch, the classes that a spec describes, and its variants), or what else
+"""Lists the specs by group (the classes that each describes, its variants, and the streams of a batch), or what else
 there is: regimes, conventions, the blocks of the library, operators of the language, devices.
 
   symflops list
@@ -12,7 +12,7 @@ import argparse
 import json
 from typing import Any
 
-from symflops.cli.terminal import JSON, argument, arguments_of, line_width, wrapped
+from symflops.cli.terminal import JSON, argument, arguments_of, line_width, styled, wrapped
 
 KINDS = ("specs", "regimes", "conventions", "blocks", "operators", "devices")
 
@@ -57,13 +57,15 @@ def specs(as_json: bool) -> int:
 
     def told(name: str, entry: dict[str, Any], what: str) -> str:
         streams = " ".join(f"{stream}[{','.join(axes)}]" for stream, axes in entry["streams"].items())
-        return "\n".join(
-            wrapped(f"{streams:<24}  {what}", line_width(), f"{name:<{wide}}  {entry['group']:<10}  ", " " * (wide + 2))
-        )
+        return "\n".join(wrapped(f"{what}; batch: {streams}", line_width(), f"  {name:<{wide}}  ", " " * (wide + 4)))
 
+    group = ""
     for name, entry in sorted(found.items(), key=lambda item: (item[1]["group"], item[0])):
         classes = ", ".join(class_name(reference) for reference in entry["references"])
         variants = ", ".join(variant for variant in entry.get("structures", ()) if variant != "default")
+        if entry["group"] != group:
+            print("\n" * bool(group) + styled(f"{entry['group']}:", "bold"))
+            group = entry["group"]
         print(told(name, dict(entry), f"{classes or entry['title']}{f' ({variants})' if variants else ''}"))
     print("\nstructures that frameworks take models for, by name alone:")
     for name, entry in sorted(assumed().specs.items()):

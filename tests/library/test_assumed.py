@@ -40,5 +40,7 @@ def test_lengths_are_scalar_where_the_source_has_them_so():
 def test_they_are_listed_under_a_heading_of_their_own(capsys):
     assert main(["list"]) == 0
     shown, _, others = capsys.readouterr().out.partition("structures that frameworks take models for")
-    assert {line.split()[0] for line in others.splitlines()[1:] if not line.startswith(" ")} == set(NAMES)
-    assert not {line.split()[0] for line in shown.splitlines() if line and not line.startswith(" ")} & set(NAMES)
+    assert {line.split()[0] for line in others.splitlines()[1:] if line[2] != " "} == set(NAMES)
+    assert not {line.split()[0] for line in shown.splitlines() if line.startswith("  ")} & set(NAMES)
+    groups = [line.removesuffix(":") for line in shown.splitlines() if line.strip() and not line.startswith(" ")]
+    assert groups == sorted(groups) and {"language", "diffusion", "vision"} <= set(groups)

@@ -19,10 +19,13 @@ import symflops
 from symflops.cli.main import main
 from symflops.support.errors import SymflopsError
 from symflops.verify.counting import counter, plain_attention
+from symflops.verify.symbolic.explore import example_of
 from symflops.verify.symbolic.expressions import text_of
+from symflops.verify.symbolic.inputs import Given
 from symflops.verify.symbolic.parsing import parsed
 from symflops.verify.symbolic.passes import count
 from symflops.verify.symbolic.printing import as_json, in_terminal
+from symflops.verify.symbolic.target import Target
 from symflops.verify.symbolic.traced import Traced
 from tests.verify import traced_modules as modules
 
@@ -133,6 +136,13 @@ def test_kinds_of_layers_that_take_turns_grow_by_their_period():
     assert equal(found.parameters, "layers*width**2 * 3/2")
     with pytest.raises(SymflopsError, match="outside of the domain"):
         found.estimator({"layers": 5})
+
+
+def test_a_period_of_layers_is_not_taken_for_another():
+    given = Given((), {"x": {"shape": [3, 20]}})
+    for period, layers in ((4, 34), (3, 22), (2, 16)):
+        found = example_of(Target(modules.Alternating, {"layers": layers, "period": period}), given)
+        assert found.steps == {("layers",): period}
 
 
 def test_a_number_that_changes_values_alone_is_no_condition():

@@ -24,6 +24,8 @@ DEEPEST = 200
 CANDIDATES = 24
 PERIODS = (1, 2, 3, 4, 5, 6, 8)
 """Numbers of layers after which their kinds may repeat."""
+STEPS = 4
+"""Steps at which a class is built, so that a multiple of a step is not taken for another one."""
 LATEST = 6
 """Number of layers at which a model has all its kinds of layers, at the latest."""
 
@@ -108,11 +110,12 @@ def with_steps(example: Example, own: Mapping[Place, int]) -> None:
             return found.parameters, found.forward, found.backward
 
         def linear(first: int, step: int) -> bool:
-            places = range(first, first + max(2 * step, LATEST) + 1, step)
+            places = range(first, first + max(STEPS * step, LATEST) + 1, step)
             with needed("torch").device("meta"):
                 if not equal_steps([built(at) for at in places]):
                     return False
-            return equal_steps([counted(at) for at in (*places[:2], places[-1])], (len(places) - 2))
+            last = max(2, LATEST // step)
+            return equal_steps([counted(places[at]) for at in (0, 1, last)], last - 1)
 
         until = time.process_time() + PATIENCE * max(0.2, seconds_of(example))
         choices = ((step, first) for step in PERIODS for first in range(1, LATEST + 1) if (number - first) % step == 0)

@@ -21,6 +21,9 @@ from symflops.verify.symbolic.traced import FIGURES
 from symflops.verify.symbolic.tracer import Example, Trace, Tracing, blamed
 
 ATTEMPTS = 14
+KINDS = "it chooses the kinds of layers"
+DEEPER = 4
+"""Steps of each number of layers beyond the example at which a field is seen to change no figure."""
 
 
 @dataclass
@@ -95,7 +98,7 @@ def forms_of(example: Example, seconds: float) -> Forms:
     if kinds := fields_of_kinds(example, trace, deeper):
         for place in kinds:
             fields.remove(place)
-            dropped[place] = "it chooses the kinds of layers"
+            dropped[place] = KINDS
         example.fields |= {place: example.own[place] for place in kinds}
         trace = Tracing(example, fields).run()
         deeper, failed = deeper_traces(example, fields, until - seconds / 8)
@@ -109,27 +112,34 @@ def forms_of(example: Example, seconds: float) -> Forms:
     return found
 
 
-def release(forms: Forms, until: float) -> None:
-    """Make symbols of the fields that are numbers in the forms and change no figure of the real class, such as a scale.
+def released(forms: Forms, until: float) -> Forms:
+    """Forms with symbols for the fields that are numbers and change no figure of the real class, such as a scale.
 
-    At small, near and larger values each of them has the figures of the example; the proof moves it further.
+    At small, near and larger values each of them has the same figures, with more layers than those of the example, as a period
+    of layers shows only then; the proof moves it further. The same forms if there is no such field.
     """
-    example, base = forms.example, forms.example.real(forms.example.fields, forms.example.lengths)
+    few, found = (
+        forms.example,
+        replace(forms, derived=dict(forms.derived), dropped=dict(forms.dropped), places=dict(forms.places)),
+    )
+    example = replace(few, depths={place: number + DEEPER * few.steps.get(place, 0) for place, number in few.depths.items()})
 
-    def idle(place: Place, value: int) -> bool:
-        try:
-            return example.real({**example.fields, place: value}, example.lengths).figures == base.figures
-        except Exception:
-            return False
+    def figures(changes: Mapping[Place, int]) -> Any:
+        return example.real({**example.fields, **changes}, example.lengths).figures
 
     for place, value in example.fields.items():
         name = dotted(place)
         fixed = name in forms.dropped or getattr(forms.derived.get(symbol(name)), "is_number", False)
-        others = {2, 3, value // 2, value + 1, 2 * value} - {0, 1, value}
-        if fixed and time.process_time() < until and all(idle(place, other) for other in sorted(others)):
-            forms.derived.pop(symbol(name), None)
-            forms.dropped.pop(name, None)
-            forms.places[name] = place
+        if not fixed or forms.dropped.get(name) == KINDS or time.process_time() > until:
+            continue
+        others = sorted({2, 3, value // 2, value + 1, 2 * value} - {0, 1, value})
+        with suppress(Exception):  # the class fails with another value
+            base = figures({})
+            if all(figures({place: other}) == base for other in others):
+                found.derived.pop(symbol(name), None)
+                found.dropped.pop(name, None)
+                found.places[name] = place
+    return found if found.places != forms.places or found.derived != forms.derived else forms
 
 
 def layered(example: Example, trace: Trace, deeper: Mapping[Place, Trace], fields: Sequence[Place]) -> Forms:

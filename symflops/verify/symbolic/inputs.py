@@ -24,7 +24,7 @@ VISION = (
 WIDTHS = (
     "cross_attention_dim", "joint_attention_dim", "caption_channels", "text_dim", "text_embed_dim", "text_hidden_dim",
     "text_hidden_size", "cap_feat_dim", "context_in_dim", "text_in_features", "encoder_hidden_size", "text_states_dim",
-    "embedding_dim", "encoder_hid_dim",
+    "in_text_dim", "dit_text_dim", "condition_dim", "cond_token_dim", "llm_features_dim", "embedding_dim", "encoder_hid_dim",
 )  # fmt: skip
 """Fields of diffusers' configs that hold the width of text embeddings."""
 
@@ -130,7 +130,7 @@ class Inputs:
         """Latents or images with what conditions them, as a class of diffusers takes them; any module with tensors."""
         b, s, h, w, f = (self.lengths[name] for name in "bshwf")
         name = self.kind.__name__
-        names = ("in_channels", "num_channels", "channels", "audio_channels", "latent_channels")
+        names = ("in_channels", "num_channels", "channels", "audio_channels", "io_channels", "latent_channels", "latent_dim")
         channels = self.field(*names, default=4)
         main = next((one for one in ("hidden_states", "sample") if one in self.taken), next(iter(self.taken), "x"))
         shapes = [(b, channels, h, w), (b, s, channels), (b, channels, f, h, w), (b, channels, s * 16), (b, f, channels, h, w)]
@@ -153,9 +153,12 @@ class Inputs:
         b, t, h, w = (self.lengths[name] for name in "bthw")
         width = self.field(*WIDTHS, default=768)
         known: dict[str, Candidate] = {
-            **dict.fromkeys(("timestep", "timesteps", "t"), lambda: self.torch.ones(b, device=self.device)),
+            **dict.fromkeys(
+                ("timestep", "timesteps", "t", "timestep_r", "r_timestep"), lambda: self.torch.ones(b, device=self.device)
+            ),
             **dict.fromkeys(("encoder_hidden_states", "context", "txt"), lambda: self.floats(b, t, width)),
-            "pooled_projections": lambda: self.floats(b, self.field("pooled_projection_dim", default=768)),
+            "pooled_projections": lambda: self.floats(b, self.field("pooled_projection_dim", "in_text_dim2", default=768)),
+            "global_hidden_states": lambda: self.floats(b, self.field("global_cond_dim")),
             "img_ids": lambda: self.floats(shape[1], 3),
             "txt_ids": lambda: self.floats(t, 3),
             **dict.fromkeys(("class_labels", "class_label"), lambda: self.ids(b)),

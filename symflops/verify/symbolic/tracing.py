@@ -15,7 +15,7 @@ from symflops.verify.limits import in_process
 from symflops.verify.symbolic import shadows
 from symflops.verify.symbolic.explore import example_of
 from symflops.verify.symbolic.expressions import divided, text_of
-from symflops.verify.symbolic.forms import Forms, forms_of, release
+from symflops.verify.symbolic.forms import Forms, forms_of, released
 from symflops.verify.symbolic.inputs import Given
 from symflops.verify.symbolic.prove import Proof, Prover
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, places
@@ -88,8 +88,10 @@ def _trace(make: Callable[[], Example], seconds: float) -> Traced:
         example.fields, left = dict(fields), until - time.process_time()
         forms, example.fields = in_process(partial(_forms, example, left / 2), 2 * left, f"tracing {example.name}")
         forms.example = example
-        release(forms, until - left / 4)
-        found = published(forms, Prover(forms).run(until))
+        freer = released(forms, until - left / 4)
+        found = published(freer, Prover(freer).run(until))
+        if freer is not forms and not found.proven:
+            found = published(forms, Prover(forms).run(until))
         if found.holds or time.process_time() > until - seconds / 2:
             break
     return found
