@@ -114,6 +114,14 @@ class Explanation:
         )
         return {name: {self._moment(place): self._printer.text(form) for place, form in case[name]} for name in PASSES}
 
+    @property
+    def cache(self) -> dict[str, dict[str, Any]]:
+        """What the batch keeps for further tokens, by kind: ``elements``, and its ``form``, moment -> coefficient."""
+        elements = self.model.cache(self.model.moments(**self.batch))
+        forms = self.model.stored.regimes[self.model.regime].get("cache", ())
+        names = {kind: {self._moment(place): self._printer.text(form) for place, form in terms} for kind, terms in forms}
+        return {kind: {"elements": elements[kind], "form": form} for kind, form in names.items()}
+
     @cached_property
     def _folded(self) -> tuple[dict[str, dict[str, str]], list[dict[str, str]], list[str]] | None:
         """(closed forms with known sizes as numbers, their letters, other known sizes); None if none is known."""
@@ -167,6 +175,7 @@ class Explanation:
     def as_dict(self) -> dict[str, Any]:
         """The JSON object that ``symflops explain --json`` prints."""
         found = {"title": self.title, "batch": self.batch, "modules": self.rows, "roles": self.roles}
+        found |= {"cache": self.cache} if self.cache else {}
         return {**self.estimate, **found, "closed_form": self.closed_form, "symbols": self.symbols, "folded": self.folded}
 
     def __repr__(self) -> str:

@@ -259,6 +259,18 @@ class InterpretedEstimator:
         """FLOPs of both passes per unit of each moment."""
         return self.coefficients["total"]
 
+    def cache(self, m: Moments, bytes_each: int = 0) -> dict[str, int]:
+        """What the batch keeps for further tokens after its calls, by kind: elements, or bytes if an element has some.
+
+        Empty if the regime keeps nothing.
+        """
+        values = (m if m.names == self._names else self._of_names(m)).values
+        places = {place: number for number, place in enumerate(self.places)}
+        return {
+            kind: whole_total(sum(self._value(part) * values[places[place]] for place, part in terms)) * (bytes_each or 1)
+            for kind, terms in self.stored.regimes[self.regime].get("cache", ())
+        }
+
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` is the index of a repeat, whose copies are summed."""
         found: dict[str, list[Any]] = {}
