@@ -142,7 +142,16 @@ def lines(told: Explanation, args: argparse.Namespace) -> list[str]:
     evidence = [line for text in summary(found["evidence"]) for line in wrapped(text, most, "", "    ")]
     title = [styled(line, "bold") for line in wrapped(told.heading, most)]
     modules = [*table(rows, most, unit, args.top is not None), *note]
-    return [*title, *head, "", *modules, "", *roles(told, most), "", *evidence, "", *forms(told, most, unit)]
+    return [*title, *head, "", *modules, "", *roles(told, most), "", *evidence, "", *kept(told, most), *forms(told, most, unit)]
+
+
+def kept(told: Explanation, most: int) -> list[str]:
+    """Format what the batch keeps for further tokens: elements by kind, each with its closed form; empty if nothing."""
+    found = []
+    for kind, row in told.cache.items():
+        form = " + ".join(f"({text}) * {moment}" for moment, text in row["form"].items())
+        found += wrapped(f"{row['elements']:,} = {form}", most, f"  {kind}: ", " " * 6)
+    return [styled("kept for further tokens, elements per batch:", "bold"), *found, ""] if found else []
 
 
 def per_token(found: dict[str, Any], unit: str, batch: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ from symflops.formula.truth import UnknownSizeError
 from symflops.formula.words import as_written
 from symflops.ir.contraction import Contraction, Extent
 from symflops.ir.graph import Graph, Length, Work
+from symflops.ir.nodes import OF_OTHERS, Node, Operator, with_operators
 from symflops.support.findings import Diagnostic, SpecError
 
 ZERO, ONE = Integer(0), Integer(1)
@@ -112,7 +113,8 @@ def decoded(works: Sequence[Work], graph: Graph, mode: str, name: str) -> tuple[
         SpecError: the model keeps nothing for further tokens, or work over a past has no closed form.
     """
     tokens = decoded_tokens(graph)
-    guards = (operator.guard.expr.xreplace(AT_FIRST) for operator in graph.operators() if operator.keeps)
+    keepers = (one for one in graph.operators() if any(kept.kind != OF_OTHERS for kept in one.keeps))
+    guards = (operator.guard.expr.xreplace(AT_FIRST) for operator in keepers)
     conditions = [guard for guard in guards if not any(is_index(symbol.name) for symbol in guard.free_symbols)]
     if tokens and conditions and ONE not in conditions and (sizes := sizes_in(*conditions)):
         message = f"regime '{name}' decodes, and the model keeps something for further tokens if {as_written(conditions[0])}"
@@ -128,16 +130,16 @@ def decoded(works: Sequence[Work], graph: Graph, mode: str, name: str) -> tuple[
             raise SpecError(
                 [Diagnostic("no-decoder", message, None, "a causal mask with 'blocks' or 'sees' is of whole sequences")]
             )
-    if mode == "prefill":
-        return tuple(works), frozenset()
     calls = _Calls(tokens, graph, mode, name)
-    return tuple(replace(work, contraction=calls.contraction(work)) for work in works), tokens
+    found = tuple(replace(work, contraction=calls.contraction(work)) for work in works)
+    return found, frozenset() if mode == "prefill" else tokens
 
 
 def decoded_tokens(graph: Graph) -> frozenset[Symbol]:
     """Symbols of the lengths of which a call keeps something for further tokens."""
     lengths = {length.symbol for length in graph.lengths}
-    kept = (one.stream.rows.free_symbols & lengths for operator in graph.operators() for one in operator.keeps)
+    own = (one for operator in graph.operators() for one in operator.keeps if one.kind != OF_OTHERS)
+    kept = (one.stream.rows.free_symbols & lengths for one in own)
     return frozenset(symbol for symbols in kept for symbol in symbols)
 
 
@@ -166,13 +168,43 @@ STEPS: Expr = Excess(NEW - 1)
 INDEX = size_symbol("step@")
 
 
+def kept_alone(graph: Graph) -> Graph:
+    """``graph`` whose operators have what they keep for further tokens as their only contractions."""
+    tokens = decoded_tokens(graph)
+
+    def replaced(operator: Operator) -> list[Node]:
+        own = operator.keeps
+        if any(graph.values[result].stream.rows.free_symbols.isdisjoint(tokens) for result in operator.results):
+            own = tuple(kept for kept in own if kept.kind != OF_OTHERS)
+        extents = ((kept, Extent(kept.rows, kept.rows)) for kept in own)
+        work = (Contraction(kept.kind, (), kept.width, kept.stream.items, extent) for kept, extent in extents)
+        return [replace(operator, contractions=tuple(work), parameters=())]
+
+    return replace(graph, body=with_operators(graph.body, replaced))
+
+
+def kept_after(works: Sequence[Work], graph: Graph, mode: str) -> tuple[tuple[str, str, Expr], ...]:
+    """What is kept after all calls of a regime, as (kind, index set, elements per item).
+
+    ``works`` is that of :func:`kept_alone`, in one call.
+    """
+    tokens = decoded_tokens(graph)
+    calls = _Calls(tokens, graph, mode, "")
+    whole = {**AT_FIRST, **dict.fromkeys(tokens, PROMPT + STEPS)} if mode == "generate" else calls.call
+    found: dict[tuple[str, str], list[Expr]] = {}
+    for work in works:
+        part = work.contraction
+        found.setdefault((part.name, part.items), []).append(work.forward * part.size * part.extent.executed.xreplace(whole))
+    return tuple((*key, Polynomial.of(Add(*some)).expr) for key, some in found.items())
+
+
 class _Calls:
     """Sums the runs of one call over the calls of a step or a generation.
 
     Args:
         tokens: The lengths that are decoded.
         graph: The graph.
-        mode: ``step`` or ``generate``.
+        mode: ``prefill``, ``step`` or ``generate``.
         name: The name of the regime, for error messages.
     """
 
@@ -184,7 +216,7 @@ class _Calls:
         self.next: dict[Expr, Expr] = {PAST: PROMPT + INDEX, RESUMED: ONE, SINGLE: ONE, **dict.fromkeys(tokens, ONE)}
         resumed = AtLeast(PAST, ONE)
         single = resumed * Mul(*(Equal(symbol, ONE) for symbol in tokens))
-        self.step: dict[Expr, Expr] = {RESUMED: resumed, SINGLE: single}
+        self.call: dict[Expr, Expr] = AT_FIRST if mode == "prefill" else {RESUMED: resumed, SINGLE: single}
 
     def contraction(self, work: Work) -> Contraction:
         """The contraction of ``work`` with its runs in all calls."""
@@ -201,7 +233,9 @@ class _Calls:
         """Runs of work that the first call alone has, since its results are kept."""
         if self.mode == "generate":
             return runs.xreplace(self.first)
-        return (1 - self.step[RESUMED]) * runs.xreplace(self.step) if items in self.items else ZERO
+        if self.mode == "prefill":
+            return runs.xreplace(self.call)
+        return (1 - self.call[RESUMED]) * runs.xreplace(self.call) if items in self.items else ZERO
 
     def runs(self, runs: Expr, work: Work) -> Expr:
         """Runs in all calls.
@@ -209,8 +243,8 @@ class _Calls:
         Raises:
             SpecError: they have no closed form.
         """
-        if self.mode == "step":
-            return runs.xreplace(self.step)
+        if self.mode != "generate":
+            return runs.xreplace(self.call)
         later = closed_sum(INDEX, ZERO, STEPS, runs.xreplace(self.next))
         if later is None:
             message = f"regime '{self.name}' decodes, and the work of '{work.operator.path}' over all steps has no closed form"
@@ -221,7 +255,7 @@ class _Calls:
 
     def useful(self, extent: Extent, work: Work) -> Expr:
         """Useful runs in all calls: of causal self-attention, those of one sequence of all tokens."""
-        if self.mode == "step" or extent.tokens is None or extent.pairs is None:
+        if self.mode != "generate" or extent.tokens is None or extent.pairs is None:
             return self.runs(extent.useful, work)
         rows = PROMPT + STEPS
         return Add(*(case.expr * useful_pairs(mask, rows, rows) for mask, case in extent.pairs.masks))

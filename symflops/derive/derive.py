@@ -18,7 +18,7 @@ from sympy import Expr, Integer, Symbol
 
 from symflops.derive.adapters import adapt, with_elements
 from symflops.derive.analyses import Copies, Trains, lives, needs, operand_need, trainable, with_entries
-from symflops.derive.decode import decoded, spread
+from symflops.derive.decode import decoded, kept_after, kept_alone, spread
 from symflops.derive.iterations import Facts, iterations
 from symflops.derive.recompute import is_inside, recomputed, reentrant
 from symflops.derive.regime_checks import check_patterns, check_size, rules_of
@@ -62,8 +62,12 @@ def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset())
     if regime.decode:
         works = tuple(part for work in works for part in spread(work, lengths | SYMBOLS))
         works, tokens = decoded(works, graph, regime.decode, regime.name)
+    kept: tuple[tuple[str, str, Expr], ...] = ()
+    if regime.decode:
+        alone = derive(kept_alone(graph), Regime(regime.name, train=())).work
+        kept = kept_after([part for work in alone for part in spread(work, lengths | SYMBOLS)], graph, regime.decode)
     parameters = tally.copies.counts()
-    return Derivation(graph, written, works, parameters, tokens, rules_of(graph, regime, parameters))
+    return Derivation(graph, written, works, parameters, tokens, rules_of(graph, regime, parameters), kept)
 
 
 def step_of(phases: Sequence[tuple[Derivation, int]]) -> Derivation:

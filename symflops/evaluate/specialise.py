@@ -162,6 +162,7 @@ class _Specialised:
             tensors=tuple(tensor for tensor, _ in kept), trains=tuple(trains for _, trains in kept),
             parameters=folded(regime.parameters), trainable=folded(regime.trainable),
             active=None if regime.active is None else folded(regime.active), tokens=self.terms(regime.tokens),
+            cache=tuple((kind, self.terms(terms)) for kind, terms in regime.cache),
         )  # fmt: skip
 
     def lines(self, lines: Iterable[Line]) -> tuple[Line, ...]:
@@ -200,7 +201,8 @@ def forms(program: Program) -> Iterator[Terms]:
         yield from (case.forward, case.backward, case.recomputed)
     for amount in program.amounts:
         yield from (amount.useful, amount.executed)
-    yield from (regime.tokens for regime in program.regimes)
+    for regime in program.regimes:
+        yield from (regime.tokens, *(terms for _, terms in regime.cache))
 
 
 def renumbered(program: Program, places: Mapping[int, int]) -> Program:
@@ -219,7 +221,8 @@ def renumbered(program: Program, places: Mapping[int, int]) -> Program:
     regimes = []
     for regime in program.regimes:
         own = tuple((name, lines(some)) for name, some in regime.own)
-        regimes.append(replace(regime, lines=lines(regime.lines), own=own, tokens=moved(regime.tokens)))
+        cache = tuple((kind, moved(terms)) for kind, terms in regime.cache)
+        regimes.append(replace(regime, lines=lines(regime.lines), own=own, tokens=moved(regime.tokens), cache=cache))
     cases = tuple(
         replace(case, forward=moved(case.forward), backward=moved(case.backward), recomputed=moved(case.recomputed))
         for case in program.cases

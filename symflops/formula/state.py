@@ -40,7 +40,7 @@ class State(NamedTuple):
 
 WITHOUT = State()
 _STEP = State(YES, PAST, Truth.of(RESUMED), Truth.of(SINGLE))
-STATES: Mapping[str, State] = {"": WITHOUT, "prefill": State(YES), "step": _STEP, "generate": _STEP._replace(final=YES)}
+STATES: Mapping[str, State] = {"": WITHOUT, "prefill": _STEP, "step": _STEP, "generate": _STEP._replace(final=YES)}
 """The state of the calls of a regime, by its field ``decode``."""
 
 

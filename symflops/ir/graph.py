@@ -196,6 +196,7 @@ class Derivation:
         decodes: Symbols of the lengths that are generated token by token.
         rules: What the regime changes against a step in which everything trains (:mod:`symflops.derive.regime_checks`): name of
             the rule, and the operator kinds it affects.
+        kept: What is kept for further tokens after the calls of the regime: (kind, index set, elements per item).
     """
 
     graph: Graph
@@ -204,6 +205,7 @@ class Derivation:
     parameters: tuple[ParameterCount, ...]
     decodes: frozenset[Symbol] = frozenset()
     rules: tuple[tuple[str, frozenset[str]], ...] = ()
+    kept: tuple[tuple[str, str, Expr], ...] = ()
 
     def __repr__(self) -> str:
         return f"Derivation('{self.graph.name}', regime='{self.regime.name}', contractions={len(self.work)})"

@@ -6,9 +6,9 @@ for any count. Iterations are unrolled only if they differ by more than a formul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sympy import Expr, Mul, Symbol
 
@@ -139,12 +139,16 @@ class Need:
     keeps: bool = False
 
 
+OF_OTHERS = "keys and values of other tokens"
+"""Kind of what attention keeps of another sequence, such as an encoder's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """What an operator keeps for later calls of the model, per item: ``rows`` of ``width`` elements.
 
     Attributes:
-        kind: ``keys and values``, ``latent``, ``convolution`` or ``state``.
+        kind: ``keys and values``, ``latent``, ``convolution``, ``state``, or :data:`OF_OTHERS`.
         stream: The stream of the tokens of one call that it is made of.
         rows: Number of rows after the call.
         width: Elements of a row.
@@ -184,6 +188,8 @@ class Operator:
         bare: Whether its weight belongs to a module that is not called, so that adapters do not apply to it.
         turns: Modules around it that are called again, each with a number that identifies the call.
         forces: The condition under which the class makes its results require a gradient.
+        fields: The values of its fields in the spec, by name.
+        named: The ids of its operands, by field.
         enters: Whether its operands need a gradient that comes from outside of the model.
         keeps: What it keeps for later calls.
     """
@@ -210,6 +216,8 @@ class Operator:
     bare: bool = False
     turns: tuple[tuple[Path, int], ...] = ()
     forces: Truth = NO
+    fields: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    named: Mapping[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
     enters: bool = False
     keeps: tuple[Kept, ...] = ()
 

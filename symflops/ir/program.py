@@ -170,6 +170,7 @@ class RegimeLines:
         left_out: Sizes of parts of the model that the regime does not run.
         own: (convention, lines) for each convention that does not count ``lines``.
         unmeasured: What the regime does that no measurement covers for an operator of the model; empty if nothing.
+        cache: Elements that a batch keeps for further tokens, by kind: (kind, (moment position, coefficient) pairs).
     """
 
     name: str
@@ -185,6 +186,7 @@ class RegimeLines:
     left_out: tuple[Field, ...] = ()
     own: tuple[tuple[str, tuple[Line, ...]], ...] = ()
     unmeasured: str = ""
+    cache: tuple[tuple[str, tuple[tuple[int, Formula], ...]], ...] = ()
 
     def under(self, convention: str) -> tuple[Line, ...]:
         """The lines that ``convention`` counts: its own if it has any, else ``lines``."""

@@ -87,6 +87,7 @@ class _Lowering:
         self.parameters = Parameters(self.formulas)
         sided = any(work.contraction.side for derivation in derivations for work in derivation.work)
         counted_rows = [found for one in derivations if sided and (found := tokens(one))]
+        counted_rows += [(items, elements) for one in derivations for _, items, elements in one.kept]
         self.letters = letters
         self.moments = Moments(graph, self.derivations, lengths, self.formulas, letters, self.counted, counted_rows)
         self.amounts = Amounts(graph, self.moments, self.formulas)
@@ -186,7 +187,7 @@ class _Lowering:
             self.parameters.total(entries),
             self.parameters.total([entry for entry in entries if entry.trains]),
             derivation.regime.recompute, self.parameters.active(derivation), self.tokens(derivation),
-            self.left_out(derivation.graph),
+            self.left_out(derivation.graph), cache=self.cache(derivation),
         )  # fmt: skip
 
     def tokens(self, derivation: Derivation) -> tuple[tuple[int, Formula], ...]:
@@ -201,6 +202,15 @@ class _Lowering:
             if vector.keys() <= places.keys():
                 return tuple((places[key], self.formulas.plain(part)) for key, part in vector.items())
         return ()
+
+    def cache(self, derivation: Derivation) -> tuple[tuple[str, tuple[tuple[int, Formula], ...]], ...]:
+        """Elements that a batch keeps for further tokens: (kind, (moment position, coefficient) pairs)."""
+        found: dict[str, list[tuple[int, Formula]]] = {}
+        for kind, items, elements in derivation.kept:
+            vector = self.moments.vector(items, elements)
+            terms = ((self.moments.index[key], self.formulas.simplified(part)) for key, part in vector.items() if part)
+            found.setdefault(kind, []).extend(terms)
+        return tuple((kind, tuple(sorted(terms, key=itemgetter(0)))) for kind, terms in found.items())
 
     def left_out(self, graph: Graph) -> tuple[Field, ...]:
         """The sizes of the parts of the model that the regime of ``graph`` does not run."""

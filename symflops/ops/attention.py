@@ -15,7 +15,7 @@ from symflops.formula.masks import Mask, bounds_of as mask_bounds, useful_pairs
 from symflops.formula.truth import NO, YES, Truth, all_of
 from symflops.formula.words import said, words_of
 from symflops.ir.contraction import Extent, Operand, Pairs
-from symflops.ir.nodes import Kept, Part, Stream, Value
+from symflops.ir.nodes import OF_OTHERS, Kept, Part, Stream, Value
 from symflops.ops.attention_blocks import with_blocks
 from symflops.ops.elementwise import joining
 from symflops.ops.kind import Call, Field, Form, cases, operator_kind, symbol_or_value
@@ -218,12 +218,19 @@ def within(mask: Mask, keys: Expr) -> Expr:
 
 
 def keep_keys(call: Call, extent: Extent, keys: tuple[Value, ...], values: tuple[Value, ...]) -> None:
-    """Declare that causal self-attention keeps its keys and values, unless they were made of what another operator keeps."""
-    if extent.tokens is None or extent.pairs is None or len(keys) != 1 or keys[0].stream.rows != extent.tokens:
+    """Declare that attention keeps its keys and values, unless they were made of what another operator keeps.
+
+    Those of another sequence are kept if the queries are tokens that a call adds.
+    """
+    if extent.pairs is None or len(keys) != 1:
         return
-    rows = extent.tokens + call.state.past
-    left = Add(*(case.expr * within(mask, rows) for mask, case in extent.pairs.masks))
-    call.keeps.append(Kept("keys and values", keys[0].stream, left, call.width(keys[0]) + call.width(values[0])))
+    key, width = keys[0], call.width(keys[0], "key") + call.width(values[0], "value")
+    if extent.tokens is None and extent.pairs.queries != extent.pairs.keys:
+        call.keeps.append(Kept(OF_OTHERS, key.stream, key.stream.rows, width))
+    elif extent.tokens is not None and key.stream.rows == extent.tokens:
+        rows = extent.tokens + call.state.past
+        left = Add(*(case.expr * within(mask, rows) for mask, case in extent.pairs.masks))
+        call.keeps.append(Kept("keys and values", key.stream, left, width))
 
 
 def masks_of(call: Call) -> dict[Mask, Truth]:

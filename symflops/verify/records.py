@@ -148,6 +148,8 @@ def verify_record(model: Model, record: Record) -> Verdict:
             "backward": estimator.backward(moments) + estimator.recomputed(moments),
         }
         wrong_tensors = list(tensor_differences(estimator, record))
+        if "cache" in record and record["cache"] != (found := sum(estimator.cache(moments).values())):
+            wrong_tensors.append(f"cache: {record['cache']} elements measured, {found} derived")
         modules = module_differences(estimator, moments, record)
     except SymflopsError as error:
         return Verdict(record["id"], "error", expected=expected, derived=dict.fromkeys(expected), why=str(error))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import symflops
+from symflops.cli.main import main
 from symflops.support.findings import SpecError
 
 SMALL = {"num_hidden_layers": 2, "hidden_size": 12, "num_attention_heads": 3, "intermediate_size": 20, "vocab_size": 30}
@@ -60,3 +61,31 @@ def test_a_model_without_causal_attention_does_not_decode():
 def test_layers_with_a_cache_and_without_an_output_cost_nothing_backward():
     estimator = ESTIMATORS["generate", "symflops"]
     assert estimator.backward(estimator.moments(text=[[4, 4]])) == 0 and estimator.trainable_parameters == 0
+
+
+def kept(regime: str, entries: list) -> dict[str, int]:
+    estimator = ESTIMATORS[regime, "torch"]
+    return estimator.cache(estimator.moments(text=entries))
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 12))
+@settings(max_examples=30, deadline=None)
+def test_what_is_kept_by_hand(new, past, more):
+    """Keys and values of two layers, three heads of width 4 each, for all tokens but the last new one of a generation."""
+    assert kept("prefill", [past]) == {"keys and values": 48 * past}
+    assert kept("decode", [[new, past], [1, 2]]) == {"keys and values": 48 * (new + past + 3)}
+    assert kept("generate", [[past, more]]) == {"keys and values": 48 * (past + more - 1)}
+    assert kept("forward", [past]) == {}
+
+
+def test_what_is_kept_is_explained_and_has_bytes(capsys):
+    estimator = ESTIMATORS["decode", "symflops"]
+    assert estimator.cache(estimator.moments(text=[[1, 9]]), bytes_each=2) == {"keys and values": 960}
+    assert main(["explain", "llama3-8b", "--regime", "decode", "--batch", '{"text": [[1, 8191]]}']) == 0
+    assert "keys and values: 536,870,912 = (2*L*G*d) * past + (2*L*G*d) * x" in capsys.readouterr().out
+
+
+def test_a_window_keeps_all_but_one_of_its_tokens():
+    config = {"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1, "sliding_window": 8}
+    estimator = symflops.load("mistral").estimator(config, "decode", "torch")
+    assert [sum(estimator.cache(estimator.moments(text=[[1, past]])).values()) for past in (3, 6, 7, 90)] == [32 * 4, 32 * 7, 32 * 7, 32 * 7]

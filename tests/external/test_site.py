@@ -556,7 +556,7 @@ def test_without_scripts_a_page_is_text(site: Site, browser: Browser) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(site.address("llama"))
-    expect(page.locator("#forms")).to_contain_text("2 L H d")
+    expect(page.locator("#result")).to_contain_text("2 L H d")
     expect(page.locator("#calculator-form")).to_be_hidden()
     expect(page.locator(".no-js")).to_be_visible()
     context.close()

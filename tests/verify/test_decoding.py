@@ -43,7 +43,8 @@ def test_calls_of_the_real_class_with_its_cache(name: str) -> None:
     assert len(calls) > 10
     for call, batch in calls:
         estimator = estimators[call.regime]
-        assert estimator.forward(estimator.moments(**batch)) == call.forward, call
+        moments = estimator.moments(**batch)
+        assert (estimator.forward(moments), sum(estimator.cache(moments).values())) == (call.forward, call.cache), call
 
 
 @pytest.mark.parametrize("name", sampled(CLASSES, 12, 3))
@@ -57,4 +58,5 @@ def test_recorded_calls_are_exact(name: str) -> None:
 
 def test_a_wrong_figure_of_a_call_is_seen() -> None:
     record: Record = next(record for record in RECORDS if record["class"] == "LlamaForCausalLM")
-    assert verify_record(owner("LlamaForCausalLM"), {**record, "fwd_flops": record["fwd_flops"] + 2}).status == "mismatch"
+    for name in ("fwd_flops", "cache"):
+        assert verify_record(owner("LlamaForCausalLM"), {**record, name: record[name] + 2}).status == "mismatch"
