@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 import sympy
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from symflops.evaluate.conditions import UnknownNameError, holds
 from symflops.verify.symbolic.expressions import compiled, symbol, text_of
