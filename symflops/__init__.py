@@ -47,6 +47,11 @@ _WHERE = {
 }
 
 
+def __dir__() -> list[str]:
+    """List the public names, for completion and ``help``."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
 def __getattr__(name: str) -> Any:
     """Import what is asked for when it is asked for: ``import symflops`` costs next to nothing."""
     if name not in _WHERE:

@@ -39,7 +39,8 @@ from symflops.read.read import read
 from symflops.read.regimes import inline_regime, read_regime
 from symflops.read.spec_files import NotFoundError, SpecFile, find_spec, page, shipped
 from symflops.read.variants import DEFAULT, config_of, fixed_by, needless_sizes, value_in
-from symflops.support.findings import Source, SpecError, did_you_mean
+from symflops.support.errors import kind_of
+from symflops.support.findings import Source, SpecError, SymflopsError, did_you_mean
 
 REGIMES, CONVENTIONS = ("full", "forward"), ("symflops", "torch")
 AnyRegime = str | Path | Regime
@@ -52,6 +53,7 @@ def regime_of(regime: AnyRegime) -> Regime:
     """Read a regime by name, file, inline text (``lora:r=16,targets=*.to_q|*.to_v``), or JSON text."""
     if isinstance(regime, Regime):
         return regime
+    named(regime, "regime")
     if str(regime).startswith("{"):
         return read_regime(Source("--regime", str(regime)))
     name, colon, changes = str(regime).partition(":")
@@ -67,7 +69,20 @@ def phases_of(regime: Regime) -> Step:
 
 def convention_of(convention: AnyConvention) -> Convention:
     """Read a convention by name or file; a :class:`Convention` is returned unchanged."""
-    return convention if isinstance(convention, Convention) else read_convention(page("conventions", convention))
+    if isinstance(convention, Convention):
+        return convention
+    named(convention, "convention")
+    return read_convention(page("conventions", convention))
+
+
+def named(given: Any, kind: str) -> None:
+    """Check that a regime or convention is given by a name or a path.
+
+    Raises:
+        SymflopsError: it is something else.
+    """
+    if not isinstance(given, (str, Path)):
+        raise SymflopsError(f"a {kind} is a name or a path, not {kind_of(given)}")
 
 
 @dataclass(frozen=True)

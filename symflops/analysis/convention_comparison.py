@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from symflops.analysis.explanation import default_batch
 from symflops.library.naming import estimator_of
-from symflops.support.errors import SymflopsError
+from symflops.support.errors import SymflopsError, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def compare(
     Raises:
         SymflopsError: as :func:`symflops.estimate`; or several regimes and several conventions.
     """
+    regimes, conventions = names_in(regimes, "regimes"), names_in(conventions, "conventions")
     if len(regimes) > 1 and len(conventions) > 1:
         raise SymflopsError("compare several regimes or several conventions, not both at once")
     regime, convention = (regimes or ("full",))[0], (conventions or ("symflops",))[0]
@@ -51,6 +52,19 @@ def compare(
     models = under(lambda name: estimator_of(model, config, name, convention, settings), regimes)
     full = models.get("full") or estimator_of(model, config, "full", convention, settings)
     return by_regime(models, full, default_batch(full) if batch is None else batch)
+
+
+def names_in(given: Any, what: str) -> Sequence[str]:
+    """Return a sequence of names; a text is split as on a command line, and None is no name.
+
+    Raises:
+        SymflopsError: it is no sequence.
+    """
+    if isinstance(given, str) or given is None:
+        return regimes_in(given or "")
+    if not isinstance(given, (list, tuple)):
+        raise SymflopsError(f"'{what}' is a list of names, not {kind_of(given)}")
+    return given
 
 
 def under(make: Callable[[str], InterpretedEstimator], regimes: Sequence[str] = ()) -> dict[str, InterpretedEstimator]:
@@ -123,7 +137,7 @@ def by_convention(models: Mapping[str, InterpretedEstimator], batch: Mapping[str
 
 def figures(name: str, model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row of the regime ``name``: trainable parameters, and the work of each pass in a step."""
-    m = model.moments(**batch)
+    m = model.moments(batch)
     return {
         "regime": name,
         "unit": model.unit,

@@ -9,15 +9,16 @@ from contextlib import suppress
 from functools import cached_property
 
 from symflops.emit.python.rows import RowPrinter
+from symflops.evaluate.batch import merged
 from symflops.evaluate.module_tree import html_table, largest, rows_of, tree_of
 from symflops.evaluate.typical import as_batch, rests_of, typical_lengths
-from symflops.evaluate.units import NAMES
+from symflops.evaluate.units import NAMES, scaled
 from symflops.ir.format import line_of
 from symflops.ir.index_sets import ONCE, PADDED, padded_name
 from symflops.library.lookup import result
 from symflops.library.naming import estimator_of
 from symflops.library.pipelines import lengths_of, rule_for
-from symflops.support.errors import SymflopsError
+from symflops.support.errors import LONGEST, SymflopsError, cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Explanation:
 
     def __init__(self, model: InterpretedEstimator, batch: Mapping[str, Any] | None = None, known: Known | None = None) -> None:
         self.model, self.known = model, known
-        self.batch: dict[str, Any] = dict(batch) if batch else default_batch(model)
+        self.batch: dict[str, Any] = dict(merged([batch], {})) if batch else default_batch(model)
         self._document, self._printer = model.stored.document, RowPrinter(model.stored.formulas.nodes)
 
     @cached_property
@@ -179,9 +180,17 @@ class Explanation:
         return {**self.estimate, **found, "closed_form": self.closed_form, "symbols": self.symbols, "folded": self.folded}
 
     def __repr__(self) -> str:
-        found = self.estimate
-        told = f"{found['regime']:.60}, {found['convention']}, {found['total']:,} {NAMES[found['unit']]}"
-        return f"<Explanation of '{found['spec']}': {told}, {len(self.rows)} modules>"
+        """The tree of modules that do work, as lines of text."""
+        found, unit = self.estimate, NAMES[self.estimate["unit"]]
+        cells = [(f"module (in {unit})", "parameters", "forward", "backward", "share")]
+        for row in self.rows:
+            if row["total"] or not row["depth"]:
+                figures = (scaled(row[key]) for key in ("parameters", "forward", "backward"))
+                cells.append(("  " * row["depth"] + row["name"], *figures, f"{row['share']:.2%}"))
+        wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join([row[0].ljust(wide[0]), *map(str.rjust, row[1:], wide[1:])]) for row in cells]
+        rules = f"regime {found['regime']:.60}, convention {found['convention']}, batch {cut(str(self.batch), LONGEST)}"
+        return "\n".join([self.heading, rules, *lines])
 
     def _repr_html_(self) -> str:
         """HTML table for notebooks: the modules that do work, with exact numbers."""

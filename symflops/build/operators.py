@@ -96,7 +96,9 @@ class Operators:
                 call.flows and not frame.no_grad, role, call.caption, entry.span,
                 around.visits, around.regions, tuple(call.needs),
                 fits=tuple(call.fits), bare=bool(entry.fields.get("weight")), turns=around.turns,
-                forces=call.forces, keeps=tuple(call.keeps) if frame.state.stateful is YES else (),
+                forces=call.forces, fields=call.fields,
+                named={name: tuple(value.id for value in given) for name, given in call.values.items()},
+                keeps=tuple(call.keeps) if frame.state.stateful is YES else (),
             )
         )  # fmt: skip
         return [Binding(value) for value in results]

@@ -115,14 +115,14 @@ def differences(spec: str, config: dict[str, Any], batch: dict[str, Any], regime
 
     Those of a spec, regime and conventions with names are kept in the cache, since deriving them imports sympy.
     """
+    if len(names) < 2:
+        return []
     import contextlib
 
     from symflops.library.cache import keep, kept, place
     from symflops.library.lookup import by_name, is_file
     from symflops.support.files import digest
 
-    if len(names) < 2:
-        return []
     if is_file(spec, regime, *names):
         return derived_differences(spec, config, batch, regime, names)[0]
     file, asked = by_name(spec).file(spec), json.dumps([config, batch, regime, names], sort_keys=True)

@@ -98,11 +98,16 @@ def values(metavar: str, last: str) -> Iterable[str]:
 
 
 def specs() -> Iterable[str]:
-    """Return the names of all specs, and of the variants whose name only one spec has."""
+    """Return the names of all specs, and of the variants, published models and repositories that one thing alone has."""
     from collections import Counter
 
     from symflops.library.catalog import catalogs
+    from symflops.library.names import models_in, repositories_in, specs_in, variants_in
 
-    entries = {name: entry for catalog in catalogs() for name, entry in catalog.specs.items()}
-    variants = Counter(variant for entry in entries.values() for variant in entry.get("structures", ()))
-    return [*entries, *(variant for variant, count in variants.items() if count == 1)]
+    found = catalogs()
+    others = (
+        entry.names[place]
+        for entries, place in ((variants_in, -1), (models_in, 0), (repositories_in, 0))
+        for entry in entries(found)
+    )
+    return [*(entry.spec for entry in specs_in(found)), *(name for name, count in Counter(others).items() if count == 1)]

@@ -1,7 +1,8 @@
 """Lists the specs by group (the classes that each describes, its variants, and the streams of a batch), or what else
-there is: regimes, conventions, the blocks of the library, operators of the language, devices.
+there is: published models, regimes, conventions, the blocks of the library, operators of the language, devices.
 
   symflops list
+  symflops list models llama
   symflops list regimes
   symflops list devices --json
 """
@@ -10,15 +11,21 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from symflops.cli.terminal import JSON, argument, arguments_of, line_width, styled, wrapped
+from symflops.library.names import key
+from symflops.support.errors import SymflopsError
 
-KINDS = ("specs", "regimes", "conventions", "blocks", "operators", "devices")
+KINDS = ("specs", "models", "regimes", "conventions", "blocks", "operators", "devices")
 
 
 configure = arguments_of(
     argument("kind", nargs="?", default="specs", choices=KINDS, help="what to list (default: specs)"),
+    argument(
+        "word", nargs="?", default="", metavar="WORD", help="list names that contain this word alone, as the models of a spec"
+    ),
     JSON,
 )
 
@@ -26,11 +33,13 @@ configure = arguments_of(
 def run(args: argparse.Namespace) -> int:
     """Print the specs, or all regimes, conventions, blocks, operators or devices; return exit code 0."""
     if args.kind == "specs":
-        return specs(args.json)
-    rows = ROWS[args.kind]()
+        return specs(args.json, args.word)
+    rows = [row for row in ROWS[args.kind]() if key(args.word) in key(f"{row['name']} {row.get('spec', '')}")]
     if args.json:
         print(json.dumps({"schema": 1, args.kind: rows}, indent=1))
         return 0
+    if not rows:
+        raise SymflopsError(f"no name among the {args.kind} contains '{args.word}'")
     wide = max(len(row["name"]) for row in rows)
     for row in rows:
         print("\n".join(wrapped(documented(row), line_width(), f"{row['name']:<{wide}}  ", " " * (wide + 2))))
@@ -44,12 +53,13 @@ def documented(row: dict[str, Any]) -> str:
     return f"{row['doc']} ({Reproduced(**row['reproduces']).sentence})" if row.get("reproduces") else str(row["doc"])
 
 
-def specs(as_json: bool) -> int:
-    """Print all specs as a table, or as JSON; return the exit code 0."""
+def specs(as_json: bool, word: str) -> int:
+    """Print the specs whose names contain a word as a table, or as JSON; return the exit code 0."""
     from symflops.library.catalog import assumed
     from symflops.library.lookup import catalogs, class_name
 
-    found = {name: entry for catalog in reversed(catalogs()) for name, entry in catalog.specs.items()}
+    every = {name: entry for catalog in reversed(catalogs()) for name, entry in catalog.specs.items()}
+    found = {name: entry for name, entry in every.items() if key(word) in key(name)}
     if as_json:
         print(json.dumps({"schema": 1, "specs": found}, indent=1, sort_keys=True))
         return 0
@@ -68,7 +78,7 @@ def specs(as_json: bool) -> int:
             group = entry["group"]
         print(told(name, dict(entry), f"{classes or entry['title']}{f' ({variants})' if variants else ''}"))
     print("\nstructures that frameworks take models for, by name alone:")
-    for name, entry in sorted(assumed().specs.items()):
+    for name, entry in sorted((name, entry) for name, entry in assumed().specs.items() if key(word) in key(name)):
         print(told(name, dict(entry), entry["title"]))
     return 0
 
@@ -124,4 +134,37 @@ def devices() -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-ROWS = {"regimes": regimes, "conventions": conventions, "blocks": blocks, "operators": operators, "devices": devices}
+def models() -> list[dict[str, Any]]:
+    """Return a dict for each published model: its names, spec, parameters and source; repositories first."""
+    from symflops.evaluate.units import scaled
+    from symflops.library.lookup import catalogs
+
+    rows, known = [], set()
+    for catalog in catalogs():
+        for name, row in catalog.repositories().items():
+            known.add(row["model"])
+            rows.append({**row, "name": name, "spec": row["model"].partition("/")[0]})
+        for spec, short, model in catalog.models():
+            if f"{spec}/{short}" not in known and short != "default":
+                rows.append({"name": f"{spec}/{short}", "spec": spec, "model": f"{spec}/{short}"} | source_of(model))
+    for row in rows:
+        amount = f", {scaled(row['parameters']).replace('G', 'B')} parameters" if "parameters" in row else ""
+        row["doc"] = f"{row['model']}{amount}; {row['source']}"
+    return rows
+
+
+def source_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters and the source of a published model that no repository names."""
+    if "source" not in row:
+        return {"source": f"a measured record of {row['reference']}"}
+    return {"parameters": row["parameters"], "source": row["source"]}
+
+
+ROWS = {
+    "models": models,
+    "regimes": regimes,
+    "conventions": conventions,
+    "blocks": blocks,
+    "operators": operators,
+    "devices": devices,
+}

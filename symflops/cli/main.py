@@ -31,6 +31,7 @@ ASK, TRAIN, AUTHOR, MAINTAIN = (
         "check": "check specs and show every mistake in them",
         "verify": "compare specs with the real models, or with measured records",
         "draft": "write a spec from a real module, and prove it",
+        "skeleton": "a plain PyTorch module of a spec, to run, count and train",
         "trace": "closed forms of a real class, by running it with symbols",
         "render": "the derivation of a model, as LaTeX or Markdown",
         "graph": "the graph of a model, as Mermaid or DOT",

@@ -184,8 +184,10 @@ def live(args: argparse.Namespace) -> int:
         print(difference)
     reports = compared([model for model, _ in parts], {model.spec.name for model, found in parts if found}, args.json)
     lacking = [model for model, found in reports if args.specs and not found]
+    whole = [model for model, found in parts if not found]
+    seen = {model.spec.name: witnessed(model) for model in lacking if model in whole}
     for model in lacking:
-        print(unseen(model, stated(model)), file=sys.stderr)
+        print(unseen(model, stated(model), seen.get(model.spec.name)), file=sys.stderr)
     for model, found in reports if args.specs else ():
         if told := masks(found):
             print(f"{model.spec.name}: {told}", file=sys.stderr)
@@ -195,8 +197,9 @@ def live(args: argparse.Namespace) -> int:
     lines = [cases] if results or wrong or not args.specs else []
     lines += [f"{figures} stated figures, {other} not as derived"] if figures else []
     print(*(f"{line}\n" for line in lines), sep="", end="", file=sys.stderr)
-    nothing = [model for model in lacking if not stated(model)]
-    return 1 if failed or wrong or other or nothing or any(found for _, found in parts) else 0
+    nothing = [model for model in lacking if not stated(model) and not seen.get(model.spec.name)]
+    differ = [found for found in seen.values() if found and not found.exact]
+    return 1 if failed or wrong or other or nothing or differ or any(found for _, found in parts) else 0
 
 
 def stated(model: Any) -> int:
@@ -221,12 +224,27 @@ def masks(reports: list[Any]) -> str:
     return str(worst).partition(",")[0] if worst and worst.modules else str(worst or "")
 
 
-def unseen(model: Any, figures: int) -> str:
-    """Return the message that no class of ``model`` was run: how many figures were compared, and what is needed."""
+def witnessed(model: Any) -> Any:
+    """Return the comparison of ``model`` with its skeleton; None if the skeleton has gaps, or does not run without data."""
+    from symflops.verify.skeletons import witness
+
+    try:
+        found = witness(model)
+    except SymflopsError:
+        return None
+    return None if found.gaps else found
+
+
+def unseen(model: Any, figures: int, seen: Any = None) -> str:
+    """Return the message that no class of ``model`` was run: what was compared instead, and what the spec lacks.
+
+    ``seen`` is the comparison with its skeleton.
+    """
     from symflops.verify.cases import cases_path
 
-    told = f"{figures} stated figures compared" if figures else "nothing compared"
-    lines = [f"{model.spec.name}: {told}; masks not seen:"]
+    told = f"{figures} stated figures compared" if figures else "no stated figures" if seen else "nothing compared"
+    lines = [str(seen)] if seen else []
+    lines += [f"{model.spec.name}: {told}; masks not seen:"]
     lines += [] if model.spec.references else ["it names no class: write 'reference: package.Class'"]
     lines.append(f"there is no {cases_path(model.file.path).name} beside it: list configs and batches there:")
     return "\n  ".join([*lines, "- {config: {...}, batch: {...}}"])

@@ -7,7 +7,7 @@ from operator import is_
 
 from symflops.evaluate.config import as_whole
 from symflops.evaluate.sizes import is_whole
-from symflops.support.errors import SymflopsError, did_you_mean
+from symflops.support.errors import SymflopsError, did_you_mean, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +34,25 @@ class BatchError(SymflopsError, ValueError):
 
 class FormError(BatchError):
     """A batch does not have the form of the model's streams; messages add an example."""
+
+
+def quoted(value: Any) -> str:
+    """Write a wrong value for a message: as in Python, or its type if that would show an address."""
+    text = f"{value!r:.80}"
+    return kind_of(value) if " at 0x" in text else text
+
+
+def merged(whole: Sequence[Any], batch: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Merge batches, each one mapping, with streams by name.
+
+    Raises:
+        FormError: one of them maps no names.
+    """
+    for one in whole:
+        if not hasattr(one, "items") or not all(isinstance(name, str) for name in one):
+            raise FormError(f"a batch maps streams to lists with one entry per item, not {quoted(one)}")
+        batch = {**one, **batch}
+    return batch
 
 
 def listed(given: Any) -> Any:
@@ -192,7 +211,7 @@ def _sides(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int, 
         count, columns = _columns(stream, given, longest)
         return count, columns, columns
     if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
-        raise FormError(f"'{stream.name}' must be a list, or have 'lengths' and 'padded', not {given!r:.80}")
+        raise FormError(f"'{stream.name}' must be a list, or have 'lengths' and 'padded', not {quoted(given)}")
     lengths = _columns(stream, _not_nested(given["lengths"], stream.name), longest)
     padded = _columns(stream, _not_nested(given.get("padded", given["lengths"]), stream.name), longest)
     _check_padded(stream.name, lengths, padded)
@@ -218,11 +237,11 @@ def _columns(stream: StreamInfo | Stream, given: Any, longest: int) -> tuple[int
         count = len(given) if isinstance(given, (list, tuple)) else given
         if not is_whole(count, MOST_COUNTED):
             most = f"at most {MOST_COUNTED:,}"
-            raise FormError(f"'{stream.name}' must be the number of {stream.items}, {most}, not {given!r:.80}")
+            raise FormError(f"'{stream.name}' must be the number of {stream.items}, {most}, not {quoted(given)}")
         return count, []
     if not isinstance(given, (list, tuple)):
         raise FormError(
-            f"'{stream.name}' must be a list with one entry per item, {wanted(stream.variables)}, not {given!r:.80}"
+            f"'{stream.name}' must be a list with one entry per item, {wanted(stream.variables)}, not {quoted(given)}"
         )
     columns: list[Any] = [given] if axes == 1 else _by_axis(given, axes)
     if columns and all(_are_lengths(column, longest) for column in columns):
@@ -271,7 +290,7 @@ def _item(stream: StreamInfo | Stream, place: int, entry: Any, longest: int) -> 
         bound = f"most {longest:,}" if max(whole, default=0) > longest else "least 0" if min(whole, default=0) < 0 else ""
         limit = f" of at {bound}" if bound else ""
         raise FormError(
-            f"item {place} of '{stream.name}' must be {wanted(stream.variables)}{limit}, not {entry!r:.80}{as_whole(entry)}"
+            f"item {place} of '{stream.name}' must be {wanted(stream.variables)}{limit}, not {quoted(entry)}{as_whole(entry)}"
         )
     return values
 
@@ -283,7 +302,7 @@ def wanted(axes: Sequence[str]) -> str:
 
 def _not_nested(given: Any, name: str) -> Any:
     if isinstance(given, dict):
-        raise FormError(f"'lengths' and 'padded' of '{name}' must be lists, not {given!r:.80}")
+        raise FormError(f"'lengths' and 'padded' of '{name}' must be lists, not {quoted(given)}")
     return given
 
 

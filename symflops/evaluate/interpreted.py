@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from operator import mul
 
-from symflops.evaluate.batch import LONGEST, BatchError, FormError
+from symflops.evaluate.batch import LONGEST, BatchError, FormError, merged
 from symflops.evaluate.batch_moments import Batches
 from symflops.evaluate.classes import check_class
 from symflops.evaluate.config import as_json
@@ -165,10 +165,10 @@ class InterpretedEstimator:
         """Map each argument with lengths to (stream or index set, layout as text, number of channels or None)."""
         return inputs_of(self.stored, self._value)
 
-    def moments(self, **batch: Any) -> Moments:
-        """The moments of a batch: per stream a list or integer array with one entry per item."""
+    def moments(self, *whole: Any, **batch: Any) -> Moments:
+        """The moments of a batch: per stream a list or integer array with one entry per item; or one dict of these."""
         try:
-            values, padded = self._batches.moments(batch)
+            values, padded = self._batches.moments(merged(whole, batch))
         except FormError as error:
             raise self._explained(error) from None
         return Moments(self._names, values, padded, self.whole, self.padded_sums)
@@ -188,7 +188,7 @@ class InterpretedEstimator:
             found.append(f"convention '{self.convention}' makes an exception for this class: {self.exception}")
         return [*found, *inexact(self.measured)]
 
-    def per_item(self, **batch: Any) -> dict[str, Any]:
+    def per_item(self, *whole: Any, **batch: Any) -> dict[str, Any]:
         """Map each index set to the FLOPs of its items in both passes, in the order of the batch; they sum to ``total``.
 
         Lists give lists of ints, and arrays integer arrays.
@@ -198,60 +198,61 @@ class InterpretedEstimator:
         """
         self._not_whole()
         try:
-            found = self._batches.read(batch)
+            found = self._batches.read(merged(whole, batch))
         except FormError as error:
             raise self._explained(error) from None
         return item_costs(self._batches, found, self.padded, self.coefficients["total"])
 
-    def per_sample(self, **batch: Any) -> Any:
+    def per_sample(self, *whole: Any, **batch: Any) -> Any:
         """FLOPs of each sample, forward and backward; they sum to ``total``.
 
         Raises:
             BatchError: as ``moments``; or items of another index set also cost FLOPs, which ``per_item`` returns.
         """
-        costs = self.per_item(**batch)
+        costs = self.per_item(*whole, **batch)
         others = [items for items, found in costs.items() if items != "samples" and len(found)]
         if others:
             raise BatchError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
         return costs["samples"]
 
-    def _work(self, m: Moments) -> list[tuple[Any, Any]]:
+    def _work(self, m: Any) -> list[tuple[Any, Any]]:
         """List (contraction, FLOPs that it has on the batch if it runs once)."""
         values = self._counted(m)
         return [(line, line.once(values)) for line in self._lines]
 
-    def _counted(self, m: Moments) -> tuple[int, ...]:
+    def _counted(self, m: Any) -> tuple[int, ...]:
         """The values of moments that the convention counts: over padded or over real lengths.
 
         Raises:
             BatchError: the moments belong to another model.
         """
-        if m.names != self._names:
-            m = self._of_names(m)
-        return m.padded_values if self.padded else m.values
+        given: Moments = m if isinstance(m, Moments) else self.moments(m)
+        found = given if given.names == self._names else self._of_names(given)
+        return found.padded_values if self.padded else found.values
 
     def _of_names(self, m: Moments) -> Moments:
         return m.named(self._names, self.name)
 
-    def _pass(self, m: Moments, kind: str) -> int:
+    def _pass(self, m: Any, kind: str) -> int:
         found = sum(map(mul, self.coefficients[kind], self._counted(m)))
         return found if type(found) is int and found >= 0 else whole_total(found)
 
-    def forward(self, m: Moments) -> int:
-        """FLOPs of the forward pass."""
+    def forward(self, m: Moments | Mapping[str, Any]) -> int:
+        """FLOPs of the forward pass, for moments or a batch."""
         return self._pass(m, "forward")
 
-    def backward(self, m: Moments) -> int:
+    def backward(self, m: Moments | Mapping[str, Any]) -> int:
         """FLOPs of the backward pass without recomputation."""
         return self._pass(m, "backward")
 
-    def recomputed(self, m: Moments) -> int:
+    def recomputed(self, m: Moments | Mapping[str, Any]) -> int:
         """FLOPs of forward work that the backward pass recomputes (activation checkpointing)."""
         return self._pass(m, "recomputed")
 
-    def total(self, m: Moments) -> int:
+    def total(self, m: Moments | Mapping[str, Any]) -> int:
         """FLOPs of the forward and backward pass."""
-        found = sum(map(mul, self._total, m.values if m.names is self._plain else self._counted(m)))
+        plain = isinstance(m, Moments) and m.names is self._plain
+        found = sum(map(mul, self._total, m.values if plain else self._counted(m)))  # type: ignore[arg-type]
         return found if type(found) is int and found >= 0 else whole_total(found)
 
     @cached_property
@@ -271,7 +272,7 @@ class InterpretedEstimator:
             for kind, terms in self.stored.regimes[self.regime].get("cache", ())
         }
 
-    def by_module(self, m: Moments) -> dict[str, Flops]:
+    def by_module(self, m: Moments | Mapping[str, Any]) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` is the index of a repeat, whose copies are summed."""
         found: dict[str, list[Any]] = {}
         for line, size in self._work(m):
@@ -280,12 +281,12 @@ class InterpretedEstimator:
                 sums[position] += size * count
         return {module: Flops(*(whole_total(value) for value in sums)) for module, sums in found.items()}
 
-    def by_contraction(self, m: Moments) -> dict[tuple[str, str], Any]:
+    def by_contraction(self, m: Moments | Mapping[str, Any]) -> dict[tuple[str, str], Any]:
         """Map each contraction, (module, name), to its FLOPs in both passes."""
         both = (((one.module, one.contraction), flops * (one.forward + one.backward)) for one, flops in self._work(m))
         return {contraction: whole_if_possible(flops) for contraction, flops in summed(both).items()}
 
-    def running(self, m: Moments) -> dict[tuple[str, ...], int]:
+    def running(self, m: Moments | Mapping[str, Any]) -> dict[tuple[str, ...], int]:
         """Map each call stack of modules, outermost first, to the FLOPs of its forward pass."""
         found = summed((line.within, flops * line.forward) for line, flops in self._work(m))
         return {modules: whole_total(work) for modules, work in found.items()}

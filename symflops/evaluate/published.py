@@ -18,9 +18,11 @@ from symflops.evaluate.config import as_json, put
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.layouts import sets_of
 from symflops.evaluate.moments import Flops, Moments
-from symflops.evaluate.sizes import defined, sizes_of
+from symflops.evaluate.sizes import check_fit, defined, sizes_of
 from symflops.evaluate.stored import OtherStructure, Stored, config_value
+from symflops.evaluate.unread import check_unread
 from symflops.formula.table import ConfigError
+from symflops.support.errors import kind_of
 
 LONGEST = 2**10_000
 """The largest length in a batch: effectively no limit."""
@@ -144,9 +146,12 @@ def stored_config(stored: Stored, config: Any) -> dict[str, Any]:
     """Check the class of a config, and map each letter to the value of its size."""
     found = as_json(config)
     if not isinstance(found, dict):
-        raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
+        raise ConfigError(f"a config is a JSON object, not {kind_of(config)}")
     check_class(stored.name, stored.document["references"], stored.document["model_types"], found)
-    return sizes_of(stored, found)
+    check_unread(stored, found)
+    sizes = sizes_of(stored, found)
+    check_fit(stored, sizes)
+    return sizes
 
 
 def moments_class(name: str, stored: Stored, names: tuple[str, ...]) -> Any:
@@ -213,11 +218,11 @@ def estimator_class(name: str, stored: Stored) -> Any:
     for word in ("moments", "per_item"):
         given = getattr(InterpretedEstimator, word)
         members[word] = made = FunctionType(given.__code__, given.__globals__, word)
-        made.__doc__, made.__kwdefaults__ = given.__doc__, given.__kwdefaults__
+        made.__doc__ = given.__doc__
         made.__signature__ = Signature(  # type: ignore[attr-defined]
             [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *parameters(stored)],
         )
-    members["per_sample"] = lambda self, **streams: InterpretedEstimator.per_sample(self, **streams)
+    members["per_sample"] = lambda self, *whole, **streams: InterpretedEstimator.per_sample(self, *whole, **streams)
     return of_module(type("Estimator", (ModelEstimator,), members), name)
 
 

@@ -6,9 +6,9 @@ for any count. Iterations are unrolled only if they differ by more than a formul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sympy import Expr, Mul, Symbol
 
@@ -188,6 +188,8 @@ class Operator:
         bare: Whether its weight belongs to a module that is not called, so that adapters do not apply to it.
         turns: Modules around it that are called again, each with a number that identifies the call.
         forces: The condition under which the class makes its results require a gradient.
+        fields: The values of its fields in the spec, by name.
+        named: The ids of its operands, by field.
         enters: Whether its operands need a gradient that comes from outside of the model.
         keeps: What it keeps for later calls.
     """
@@ -214,6 +216,8 @@ class Operator:
     bare: bool = False
     turns: tuple[tuple[Path, int], ...] = ()
     forces: Truth = NO
+    fields: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    named: Mapping[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
     enters: bool = False
     keeps: tuple[Kept, ...] = ()
 

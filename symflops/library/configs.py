@@ -13,7 +13,7 @@ from symflops.evaluate.config import as_json
 from symflops.evaluate.evidence import LIBRARIES
 from symflops.evaluate.unread import EVERYWHERE
 from symflops.library.catalog import UnknownModelError, catalogs
-from symflops.support.errors import SymflopsError, did_you_mean
+from symflops.support.errors import SymflopsError, did_you_mean, kind_of
 from symflops.support.reading import parse_json, read_json
 
 TYPE_CHECKING = False
@@ -66,7 +66,7 @@ def config_of(config: Any) -> dict[str, Any]:
     """
     found = read_config(os.fspath(config)) if isinstance(config, (str, os.PathLike)) else as_json(config)
     if not isinstance(found, dict):
-        raise SymflopsError(f"a config is a JSON object, a path to one, or a config object, not {type(config).__name__}")
+        raise SymflopsError(f"a config is a JSON object, a path to one, or a config object, not {kind_of(config)}")
     return found
 
 

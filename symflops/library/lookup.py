@@ -188,7 +188,7 @@ def warn(text: str, level: int = 7) -> None:
 
 def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> Estimate:
     """Build the JSON object of an estimate: figures of one step on ``batch``, in the unit of the convention."""
-    m = model.moments(**batch)
+    m = model.moments(batch)
     tokens, total = tokens_of(model.stored, model.regime, model.sizes, m), model.total(m)
     found = Estimate({
         "schema": 1,

@@ -9,7 +9,7 @@ from symflops.evaluate.unread import check_unread
 from symflops.library.lookup import by_config, by_name, config_of, interpreted, interpreter, is_file, read_config, result, warn
 from symflops.library.names import DEFAULTS, Named, is_config, named
 from symflops.library.settings import changed, settings_in
-from symflops.support.errors import SymflopsError
+from symflops.support.errors import SymflopsError, kind_of
 
 __all__ = ["Named", "estimate", "estimator_for", "estimator_of", "load", "named", "resolve", "selected"]
 
@@ -38,6 +38,8 @@ def resolve(args: Any) -> str:
     given, word = getattr(args, "config", None), getattr(args, "spec", None)
     if isinstance(given, str) and not is_config(given):
         given = args.config = config_named(given)
+    if isinstance(word, list):
+        return _resolve_several(args, word)
     if isinstance(word, str):
         found = named(word, lenient)
     elif hasattr(args, "spec") and given and (lenient or settings):
@@ -57,6 +59,17 @@ def resolve(args: Any) -> str:
     counts = hasattr(args, "batch") or getattr(args, "numeric", False)
     silent = getattr(args, "json", False) and DEFAULTS in found.asked  # its output names the class
     return found.note if counts and not given and not silent else ""
+
+
+def _resolve_several(args: Any, words: list[str]) -> str:
+    """Resolve a list of words in ``args.spec``; only a single word also sets the config."""
+    if len(words) > 1:
+        args.spec = [named(word).spec for word in words]
+        return ""
+    args.spec = words[0]
+    note = resolve(args)
+    args.spec = [args.spec]
+    return note
 
 
 def config_named(word: str) -> dict[str, Any]:
@@ -86,8 +99,8 @@ def written(settings: Mapping[str, Any] | None) -> list[str]:
     """
     if settings is None:
         return []
-    if not hasattr(settings, "items"):
-        raise SymflopsError(f"settings map fields to values, e.g. {{'num_hidden_layers': 40}}, not {settings!r:.80}")
+    if not hasattr(settings, "items") or not all(isinstance(name, str) for name in settings):
+        raise SymflopsError(f"settings map fields to values, e.g. {{'num_hidden_layers': 40}}, not {kind_of(settings)}")
     return [f"{name}={value}" for name, value in settings.items()]
 
 
@@ -102,6 +115,8 @@ def selected(
     Raises:
         SymflopsError: as :func:`named`; a config is given twice; or a setting names no field.
     """
+    if spec is not None and not isinstance(spec, (str, os.PathLike)):
+        raise SymflopsError(f"a spec is a name or a path, not {kind_of(spec)}")
     if isinstance(model, (str, os.PathLike)) and spec is None:
         word, found = os.fspath(model), named(os.fspath(model), lenient)
         if config is not None and found.whole:
@@ -110,7 +125,7 @@ def selected(
             found.note, found.config = "", config_of(config) | found.config
     else:
         given = config_named(model) if isinstance(model, str) and not is_config(model) else config_of(model)
-        found = Named(by_config(given, lenient)[1]) if spec is None else named(spec)
+        found = Named(by_config(given, lenient)[1]) if spec is None else named(os.fspath(spec))
         found.note, found.config = "", given | found.config
     found.asked = heading(found.called(config is not None), written(settings)) if found.asked or settings else ""
     found.config = changed(found.spec, found.config, settings or {})
@@ -206,6 +221,8 @@ def load(spec: Any) -> Model:
     """
     from symflops.api import load as loaded
 
+    if not isinstance(spec, (str, os.PathLike)) and not hasattr(spec, "reading_path"):
+        raise SymflopsError(f"a spec is a name or a path, not {kind_of(spec)}")
     if not isinstance(spec, str):
         return loaded(spec)
     found = named(spec)

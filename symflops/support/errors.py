@@ -19,6 +19,15 @@ class SymflopsError(Exception):
         return shown(super().__str__())
 
 
+def kind_of(value: object) -> str:
+    """Name the type of a wrong argument for a message.
+
+    >>> kind_of(None), kind_of(5)
+    ('None', 'int')
+    """
+    return "None" if value is None else type(value).__name__
+
+
 KEPT = "\t\u00a0\u2009\u202f"
 """Characters displayed unescaped though Python calls them unprintable: a tab and special spaces."""
 LONGEST_LINE = 1_200

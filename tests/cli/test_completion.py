@@ -24,11 +24,12 @@ def test_commands_options_and_names_are_completed():
     assert may("ex") == {"explain"} and set(COMMANDS) < may("")
     assert may("explain", "llama", "--conv") == {"--convention"}
     assert may("explain", "qwen3_n") == {"qwen3_next"} and set(NAMES) < may("explain", "")
-    assert may("explain", "sdx") == set() and may("explain", "sd1") == {"sd15"}  # two specs have a variant sdxl
+    assert may("explain", "sdx") == {"sdxl-1024px", "sdxl-inpainting", "sdxl-refiner"} and "sd15" in may("explain", "sd1")  # two specs have a variant sdxl
+    assert may("explain", "Qwen/Qwen3-3") == {"Qwen/Qwen3-30B-A3B", "Qwen/Qwen3-32B"}
     assert may("estimate", "llama", "--regime", "lo") == {"lora"}
     assert may("compare", "llama", "--conventions", "symflops,megatron-") == {"symflops,megatron-bridge"}
     assert may("compare", "llama", "--regimes", "full,che") == {"full,checkpointed"}
-    assert may("list", "") == {"specs", "regimes", "conventions", "blocks", "operators", "devices"}
+    assert may("list", "") == {"specs", "models", "regimes", "conventions", "blocks", "operators", "devices"}
     assert may("graph", "llama", "--format", "d") == {"dot"}
     assert may("nothing", "") == set() and may("explain", "--json", "llam") >= {"llama"}
 

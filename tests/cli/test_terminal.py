@@ -182,7 +182,8 @@ HEAVY = ("sympy", "networkx", "jinja2", "rich", "ruamel.yaml", "numpy", "torch",
     "words",
     [
         ("explain", "llama"), ("explain", "unet_2d_condition", "--top", "9"), ("explain", "qwen3_next", "--json"), ("compare", "llama"),
-        ("explain", "llama", "--convention", "megatron", "--regime", "lora"), ("compare", "llama", "--conventions", "megatron"), ("explain", "swin/tiny"), ("explain", "sdxl"),
+        ("explain", "llama", "--convention", "megatron", "--regime", "lora"), ("compare", "llama", "--conventions", "megatron"), ("explain", "swin/tiny", "--symbolic"),
+        ("explain", "sdxl", "--symbolic"),
         ("compare", "deepseek_v3", "--conventions", "symflops,verl,torch", "--table"),
     ],
 )  # fmt: skip
@@ -195,7 +196,7 @@ def test_stored_programs_answer_without_heavy_imports(words):
 def test_the_form_of_one_config_needs_no_sympy(tmp_path):
     (tmp_path / "config.json").write_text('{"num_hidden_layers": 3, "model_type": "llama"}')
     own = ["--config", str(tmp_path)]
-    for words in (["explain", *own], ["explain", *own, "--numeric"], ["explain", *own, "--json"], ["explain", "swin/tiny", "--numeric"]):
+    for words in (["explain", *own], ["explain", *own, "--numeric"], ["explain", *own, "--json"], ["explain", "swin/tiny", "--numeric"], ["explain", "sdxl"]):
         text = f"import sys\nfrom symflops.cli.main import main\ncode = main({words})\nprint([name for name in {HEAVY[:7]} if name in sys.modules], code)"
         done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=ROOT)
         assert done.stdout.splitlines()[-1] == "[] 0", done.stdout[-300:] + done.stderr
@@ -260,7 +261,7 @@ def test_every_kind_is_listed(kind, run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     told = run("list", kind)
     names = list(found[kind]) if kind == "specs" else [row["name"] for row in found[kind]]
-    assert max(map(len, told.splitlines())) <= 80 and all(re.search(rf"^{re.escape(name)}( |$)", told, re.MULTILINE) for name in names)
+    assert max(map(len, told.splitlines())) <= 80 and all(re.search(rf"^ *{re.escape(name)}( |$)", told, re.MULTILINE) for name in names)
     if kind != "specs":
         assert all(row["doc"] for row in found[kind])
 

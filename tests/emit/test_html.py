@@ -83,10 +83,10 @@ def test_a_script_within_a_page_cannot_end_its_element():
 
 
 def test_an_index_finds_by_name_class_and_family():
-    entry = html.Entry("x", "language", EVIL, ["transformers.XForCausalLM"], ["XPipeline"], ["x"], 12345, 2)
+    entry = html.Entry("x", "language", EVIL, ["transformers.XForCausalLM"], ["XPipeline"], ["x"], 12345, 2, names=["Owner/X-8B"])
     text = html.render_index([entry], "0.1.0", resources.linked("assets", resources.SEARCH))
     assert Elements(text).found.count("script") == Elements(html.render_index([], "0.1.0", resources.linked("assets", resources.SEARCH))).found.count("script")
-    assert {"transformers.xforcausallm", "xpipeline", "language", "x"} <= set(entry.shown["words"].split())
+    assert {"transformers.xforcausallm", "xpipeline", "language", "x", "owner/x-8b"} <= set(entry.shown["words"].split())
     assert 'data-value="12345">12,345<' in text and 'data-value="2">2<' in text and 'href="language/x.html"' in text
 
 

@@ -88,6 +88,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "render markdown": ("render", "tiny.yaml", "--format", "markdown"),
     "render latex fragments": ("render", "tiny.yaml", "--format", "latex", "--fragment", "-o", "pieces"),
     "render without a format": ("render", "tiny.yaml"),
+    "skeleton": ("skeleton", "tiny.yaml", "-o", "tiny_skeleton.py"),
     "site": ("site", "tiny.yaml", "-o", "public"),
     "verify records exact json": ("verify", "linear", "--records", "exact", "--strict", "--json"),
     "verify records drift": ("verify", "linear", "--records", "drift", "--json"),

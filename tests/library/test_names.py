@@ -142,3 +142,14 @@ def test_values_of_settings():
     assert settings_in(["a=1", "b.c=null", "d=[1, 2]", "e=silu", "f=true", "g=1.5", "h=a=b"]) == {"a": 1, "b.c": None, "d": [1, 2], "e": "silu", "f": True, "g": 1.5, "h": "a=b"}
     with pytest.raises(SymflopsError, match="settings map fields to values"):
         symflops.estimate("llama3-8b", TEXT, settings=["x"])
+
+
+def test_published_models_are_listed(capsys):
+    assert main(["list", "models", "QWEN3_30b", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["models"]
+    assert row["name"] == "Qwen/Qwen3-30B-A3B" and row["parameters"] == 30532122624 and SOURCE.fullmatch(row["source"])
+    assert main(["list", "models"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert REPOSITORIES.keys() <= set(names) and "wan/14B-720p81" not in names  # a repository has these sizes
+    assert all(named(name).whole for name in names if "/" in name)
+    assert main(["list", "models", "nothing_like_it"]) == 2

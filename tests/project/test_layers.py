@@ -35,7 +35,7 @@ ORDERS = {
         ("roles", "scopes", "streams"), ("expressions", "graph_builder", "index_conditions"), ("services",), ("iterations", "operators"),
         ("segments",), ("repeats",), ("entries",), ("build",),
     ),
-    "emit": (("code", "grouping", "rendering"), ("math", "python"), ("page",), ("html", "javascript", "latex", "markdown", "sql", "vendor"), ("emit",)),
+    "emit": (("code", "grouping", "rendering"), ("math", "python"), ("page",), ("html", "javascript", "latex", "markdown", "skeleton", "sql", "vendor"), ("emit",)),
     "draft": (
         ("vary",), ("trace",), ("examples", "fold"), ("sample",), ("fit",), ("polish", "write"), ("prove", "study"), ("draft",),
     ),

@@ -22,7 +22,15 @@ from symflops.evaluate.moments import per_token
 from symflops.evaluate.typical_values import default_sizes
 from symflops.evaluate.worked_figures import ConventionFigures, Worked
 from symflops.ir.program import Program
-from symflops.library.records.verified import CHECKPOINTS, PUBLISHED, checkpoints, published, verifications
+from symflops.library.records.verified import (
+    CHECKPOINTS,
+    PUBLISHED,
+    REPOSITORIES,
+    checkpoints,
+    published,
+    repositories,
+    verifications,
+)
 from symflops.read.spec_files import SpecFile, pages
 from symflops.support.files import digest, package_digest
 from symflops.support.reading import read_bytes
@@ -63,7 +71,9 @@ def compile_page(file: SpecFile) -> Output:
     files = {f"{folder}/{program.name}.html": html.render(program, derivation, __version__, setting, shown)}
     files |= {f"{folder}/{name}": text for name, text in scripts.items()}
     sources = {source.path: digest(source.text) for source in sources_of(model)}
-    return Output(program.name, file.group, files, entry_of(file, program, page.worked), sources, verified_digest(file))
+    return Output(
+        program.name, file.group, files, entry_of(file, program, page.worked, setting.presets), sources, verified_digest(file)
+    )
 
 
 def standalone(model: Model, program: Program | None = None, others: Sequence[str] = (), full: bool = True) -> str:
@@ -139,7 +149,7 @@ def presets(file: SpecFile, model: Model, program: Program) -> Iterable[Preset]:
             yield Preset(f"example {number}", case.config, case.batch, "a case for verification")
 
 
-def entry_of(file: SpecFile, program: Program, figures: Worked | None) -> dict[str, Any]:
+def entry_of(file: SpecFile, program: Program, figures: Worked | None, presets: Iterable[Preset] = ()) -> dict[str, Any]:
     """Build the entry of a model in the index: the fields of :class:`symflops.emit.html.document.Entry`.
 
     FLOPs per step and token are those of ``figures`` in the first regime, None without.
@@ -157,6 +167,7 @@ def entry_of(file: SpecFile, program: Program, figures: Worked | None) -> dict[s
         "verified": sum(len(item.cases) for item in verifications(file)),
         "step": step,
         "token": per_token(step, first.tokens) if first and step else None,
+        "names": [*(preset.label for preset in presets), *repositories(file)],
     }
 
 
@@ -173,5 +184,5 @@ def resource_files() -> Iterable[tuple[str, bytes]]:
 
 def code_digest(root: Path) -> str:
     """Return one digest of all that every page depends on: the package, records of published models."""
-    paths = (root / name for name in (PUBLISHED, CHECKPOINTS))
+    paths = (root / name for name in (PUBLISHED, CHECKPOINTS, REPOSITORIES))
     return digest(package_digest() + "".join(digest(read_bytes(path)) for path in paths if path.is_file()))

@@ -255,6 +255,7 @@ class Entry:
         verified: The number of measured cases that the derivation equals.
         step: FLOPs of both passes of a typical batch.
         token: FLOPs of both passes per token of this batch.
+        names: Its variants and published models, which the search finds, too.
     """
 
     name: str
@@ -267,13 +268,14 @@ class Entry:
     verified: int
     step: int | None = None
     token: int | None = None
+    names: Sequence[str] = ()
 
     @property
     def shown(self) -> dict[str, Any]:
         """Template variables of the entry by name: its texts, address and figures, and words to search."""
         short = title_of(self.title, self.name)
         family = family_title(self.group)
-        words = [self.name, self.title, self.group, family, *self.references, *self.pipelines, *self.model_types]
+        words = [self.name, self.title, self.group, family, *self.references, *self.pipelines, *self.model_types, *self.names]
         return {
             "title": short, "about": rest_of_title(self.title, short), "group": self.group,
             "reference": (self.references or [self.name])[0],

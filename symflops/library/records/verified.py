@@ -26,7 +26,7 @@ from symflops.support.findings import Reporter, Source, SymflopsError
 from symflops.support.reading import parse_json, read_json, read_own, read_text
 
 VERIFIED, INEXACT, PUBLISHED, CHECKPOINTS = "verified.json", "inexact.yaml", "published.json", "checkpoints.json"
-RULES = "measured.json"
+REPOSITORIES, RULES = "repositories.json", "measured.json"
 MOST = 10
 """The largest number of inexact records."""
 ENTRY, DIFFERENCES = ("id", "reason", "difference"), ("forward", "backward", "modules")
@@ -77,6 +77,13 @@ def checkpoints(file: SpecFile) -> tuple[Checkpoint, ...]:
     """The published checkpoints of one spec; empty without ``checkpoints.json``."""
     rows = read_own(file.root / CHECKPOINTS, CHECKPOINT).get("specs", {}).get(file.name, ())
     return tuple(Checkpoint(row["name"], row["config"], row["source"], row["parameters"]) for row in rows)
+
+
+def repositories(file: SpecFile) -> tuple[str, ...]:
+    """The repositories of checkpoints that one spec describes; empty without ``repositories.json``."""
+    rows = read_own(file.root / REPOSITORIES, {"repositories": {...: {"model": str}}}).get("repositories", {})
+    mine = {name: row for name, row in rows.items() if row["model"].partition("/")[0] == file.name}
+    return tuple(one for name, row in mine.items() for one in (name, *row.get("also", ())))
 
 
 def verifications(file: SpecFile) -> tuple[Verification, ...]:

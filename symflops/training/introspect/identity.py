@@ -8,6 +8,7 @@ from symflops.evaluate.classes import class_name
 from symflops.evaluate.config import as_json
 from symflops.library.catalog import Catalog, UnknownModelError, catalogs
 from symflops.library.lookup import by_config, by_name
+from symflops.library.naming import named
 from symflops.training.introspect.tree import LiveModelError, weight_of
 
 LIBRARIES, TRACED = ("transformers", "diffusers"), "transformers"
@@ -29,11 +30,12 @@ def identified(module: Any, spec: str | None = None) -> tuple[Catalog, str, str,
     if word:
         config["_class_name" if root == "diffusers" else "architectures"] = word if root == "diffusers" else [word]
     if spec is not None:
-        return by_name(spec), spec, word or type(module).__name__, config
+        name = named(spec).spec
+        return by_name(name), name, word or type(module).__name__, config
     if not word:
         children = ((name, child) for name, child in module._modules.items() if child is not None)
-        inner = next((f"module.{name}" for name, child in children if known_class(child)[0]), "")
-        hint = f"give the model that it holds: {inner}" if inner else OUT
+        inner = next((f"module.{name}" for name, child in children if known_class(child)[1] in LIBRARIES), "")
+        hint = f"give the model that it holds: {inner}" if inner else f"count it with symflops.trace(module, *inputs), {OUT}"
         raise UnknownModelError(f"no spec describes {type(module).__module__}.{type(module).__qualname__}: {hint}")
     return *by_config(config), word, config
 
@@ -46,11 +48,11 @@ def known_class(module: Any) -> tuple[str, str]:
     Raises:
         LiveModelError: a subclass overrides the ``forward`` that a spec describes.
     """
-    named = described()
+    known = described()
     passed: type | None = None
     for kind in type(module).__mro__:
         root = kind.__module__.partition(".")[0]
-        if (root, kind.__name__) in named or (kind.__module__, kind.__name__) in named:
+        if (root, kind.__name__) in known or (kind.__module__, kind.__name__) in known:
             if passed is not None:
                 words = f"{passed.__module__}.{passed.__name__} has a 'forward' of its own"
                 raise LiveModelError(f"{words}, which the spec of {kind.__name__} may not describe: {OUT}")

@@ -17,6 +17,8 @@ FUSED = (
     "_scaled_dot_product_fused_attention_overrideable",
 )  # fmt: skip
 """Kernels of attention in ``aten``; the backward one has the name of the forward one and ``_backward``."""
+IN_PLACE = ("addmm", "baddbmm")
+"""Products that also add to their first argument in place."""
 GROUPED = ("_grouped_mm", "_scaled_grouped_mm")
 
 
@@ -73,6 +75,8 @@ def formulas() -> dict[Any, Callable[..., Any]]:
         (GROUPED, grouped),
     ):
         found.update({getattr(torch.ops.aten, name): function for name in names if hasattr(torch.ops.aten, name)})
+    for name in IN_PLACE:
+        found[getattr(torch.ops.aten, f"{name}_")] = found[getattr(torch.ops.aten, name)]
     return found
 
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from symflops.support.errors import SymflopsError
+from symflops.support.errors import SymflopsError, kind_of
 
 TRANSPARENT = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 """Child names that replace their parent: wrappers of torch.compile, FSDP1 and torch's checkpointing."""
@@ -72,7 +72,7 @@ def wrappers_of(module: Any) -> list[Any]:
     while True:
         children = getattr(module, "_modules", None)
         if children is None:
-            raise LiveModelError(f"{type(module).__name__} is no torch module: give the model that the loop trains")
+            raise LiveModelError(f"{kind_of(module)} is no torch module: give the model that the loop trains")
         name = next((name for name in (*TRANSPARENT, *wrapper_children(module)) if children.get(name) is not None), None)
         if name is None:
             return found

@@ -8,9 +8,10 @@ from typing import Any
 
 from symflops.evaluate.lengths import Lengths, same
 from symflops.training.introspect.tree import LiveModelError
-from symflops.training.meter.batches import DECODED, TOKENS
+from symflops.training.meter.batches import DECODED, IGNORED, TOKENS
 
 EMBEDS = "inputs_embeds"
+BUT_LAST, LABELLED = "all tokens but the last of a row", "tokens with a label"
 
 
 def cached_tokens(arguments: Mapping[str, Any]) -> int:
@@ -57,6 +58,17 @@ def tokens_of_head(reader: Any, arguments: Mapping[str, Any]) -> tuple[str, int]
         given[DECODED] = given.get("labels")
     name = next((name for name in (DECODED, *TOKENS) if name in known and hasattr(given.get(name), "shape")), "")
     return (known[name][0], prod(given[name].shape)) if name else ("", 0)
+
+
+def labelled(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of tokens on which a head may run that is fused with a loss, by rule; lazy on a device."""
+    labels: Any = arguments.get("labels")
+    shifted: Any = arguments.get("shift_labels")
+    if getattr(shifted, "ndim", 0) == 2:
+        return {LABELLED: (shifted != IGNORED).sum()}
+    if getattr(labels, "ndim", 0) != 2:
+        return {}
+    return {BUT_LAST: labels.shape[0] * (labels.shape[1] - 1), LABELLED: (labels[:, 1:] != IGNORED).sum()}
 
 
 def requires_grad(value: Any) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from symflops.evaluate.lengths import Lengths
+from symflops.evaluate.lengths import Lengths, same
 from symflops.training.introspect.model import LIVE, LiveModule, Programs
 from symflops.training.introspect.tree import LiveModelError
 
@@ -49,6 +49,27 @@ class State:
 DECODE: More = (("decode", ()),)
 
 
+class Piece(NamedTuple):
+    """What of a call runs on the same lengths.
+
+    Attributes:
+        place: The part of the model that ran, empty for all of it, and the part of that which did not.
+        streams: The lengths of each stream.
+        rows: The lengths of whole rows, where rows are packs.
+        again: Of a head that is fused with the loss: whether the backward pass repeats its forward work. Else None.
+    """
+
+    place: tuple[str, str]
+    streams: dict[str, Lengths]
+    rows: dict[str, Lengths]
+    again: bool | None = None
+
+
+def single(number: Any) -> Lengths:
+    """One item of a length, which may be on a device."""
+    return Lengths((number.reshape(1),), 1) if hasattr(number, "reshape") else same(1, number)
+
+
 @dataclass(slots=True)
 class Call:
     """One call of a model.
@@ -65,6 +86,8 @@ class Call:
         later: The call that gets backward passes after the end of the step.
         rows: The lengths of whole rows, if the rows are packs.
         part: The part of the model that ran by itself; empty for the model.
+        fused: If the head did not run as a module: its path, the stream of its tokens, and their number by rule.
+        rules: The rules by which the heads of models run, by path of the head: (name, whether the backward pass repeats it).
         head: The path of a head that ran on other tokens than the rest, and the streams with its tokens.
     """
 
@@ -80,15 +103,21 @@ class Call:
     rows: dict[str, Lengths] | None = None
     part: str = ""
     head: tuple[str, dict[str, Lengths]] | None = None
+    fused: tuple[str, str, dict[str, Any]] | None = None
+    rules: dict[str, tuple[str, bool]] = field(default_factory=dict)
 
-    def pieces(self) -> Iterator[tuple[tuple[str, str], dict[str, Lengths], dict[str, Lengths]]]:
-        """Yield (part that ran and part of it that did not, lengths, those of whole rows) for each of different lengths."""
-        rows = self.rows or self.streams
-        if self.head is None:
-            yield (self.part, ""), self.streams, rows
+    def pieces(self) -> Iterator[Piece]:
+        """Yield what runs on different lengths."""
+        rows, head, again = self.rows or self.streams, self.head, None
+        if self.fused is not None and self.fused[0] in self.rules:
+            path, stream, numbers = self.fused
+            rule, again = self.rules[path]
+            head = path, {**self.streams, stream: single(numbers[rule])}
+        if head is None:
+            yield Piece((self.part, ""), self.streams, rows)
         else:
-            yield (self.part, self.head[0]), self.streams, rows
-            yield (self.head[0], ""), self.head[1], self.head[1]
+            yield Piece((self.part, head[0]), self.streams, rows)
+            yield Piece((head[0], ""), head[1], head[1], again)
 
     def reached(self, name: str, _: Any) -> None:
         """Record that the running backward pass reached the output ``name``; a hook of its tensor."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from symflops.training.meter.arguments import requires_grad, tensors_of
+from symflops.training.meter.arguments import EMBEDS, requires_grad, tensors_of
+from symflops.training.meter.calls import More, State
 from symflops.training.meter.witness import Hooks
 
 PRODUCTS = ("Mm", "Addmm", "Bmm", "Baddbmm", "Convolution", "ScaledDot")
@@ -70,3 +71,22 @@ def nodes_of(starts: Sequence[Any], outer: set[Any]) -> Iterator[tuple[str, int,
         yield name, node._sequence_nr(), any(word.startswith("_raw_saved_") for word in dir(node))
         if not name.startswith(PRODUCTS):
             rest += [inner for inner, _ in node.next_functions]
+
+
+def more_of(model: Any, state: State, outside: tuple[str, ...]) -> More:
+    """What the arguments that require a gradient add to the regime."""
+    needs = [name for name, value in model.arguments.items() if model.grad and requires_grad(value)]
+    if not needs:
+        return ()
+    found: dict[str, list[str]] = {}
+    for name in needs:
+        if name == EMBEDS and hasattr(model.root, "get_input_embeddings"):
+            tree = state.live.reading.tree
+            table = model.root.get_input_embeddings()
+            path = next((path for path, module in tree.modules.items() if module is table), "")
+            found.setdefault("force_grad", []).append(path)
+        elif name in state.live.names[0]:
+            found.setdefault("input_grad", []).append(name)
+        else:
+            found["enter_grad"] = list(state.entered.get(outside, ()))
+    return tuple((name, tuple(words)) for name, words in found.items())

@@ -167,12 +167,13 @@ def estimators_of_config(
         SymflopsError: the model is unknown, or the config does not fit.
     """
     from symflops.library import lookup
+    from symflops.library.naming import selected
 
     if config is None:
         raise ValueError("there is no config")
-    config = lookup.config_of(config)
-    catalog, name = (lookup.by_name(spec), spec) if spec else lookup.by_config(config)
-    found = {regime: lookup.estimator(catalog, name, config, regime, convention)[1] for regime in set(regimes.values())}
+    model = selected(config, spec=spec)
+    catalog, words = lookup.by_name(model.spec), set(regimes.values())
+    found = {regime: lookup.estimator(catalog, model.spec, model.config, regime, convention)[1] for regime in words}
     return {phase: found[regime] for phase, regime in regimes.items()}
 
 

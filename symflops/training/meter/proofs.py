@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from symflops.training.meter.calls import Piece
 from symflops.training.meter.witness import Verdict, Witness, sentence, work_of
 
 WITNESS = "torch"
@@ -23,7 +24,19 @@ class Part(NamedTuple):
     streams: Any
     rows: Any
     times: tuple[int, int, int]
-    piece: tuple[str, str]
+    piece: Piece
+
+    def work(self, program: Any, streams: Any) -> Counter[Any]:
+        """FLOPs on ``streams`` by (modules that run, kind); a head that is fused with the loss has no module."""
+        found = work_of(program, streams, self.times, *self.piece.place)
+        if self.piece.again is None:
+            return found
+        own: Counter[Any] = Counter()
+        for (_, kind), flops in found.items():
+            own[(), kind] += flops
+        if self.piece.again:
+            own[(), "backward"] += sum(work_of(program, streams, (self.times[1], 0, 0), *self.piece.place).values())
+        return own
 
 
 class Proofs:
@@ -37,6 +50,7 @@ class Proofs:
     def __init__(self, watch: Any, wanted: bool) -> None:
         self.watch, self.wanted, self.left_over = watch, wanted, TRIES if wanted else 0
         self.witness: Witness | None = None
+        self.models: list[Any] = []
         self.pending: list[tuple[Witness, list[Part], list[tuple[Any, str]]]] = []
         self.changed: list[tuple[Any, str]] = []
         self.spoilt, self.failed = False, ""
@@ -56,6 +70,7 @@ class Proofs:
                 return
             self.witness = Witness(one.root for one in models)
         if self.witness is not None:
+            self.models = list(models)
             part = model.part.name if model.part is not None else ""
             self.witness.call(models.index(model), model.state.live.reading.tree.modules, model.grad, part)
 
@@ -78,7 +93,8 @@ class Proofs:
         if witness is not None and calls and not spoilt:
             self.left_over = 0 if any(call.ran for call in calls) else self.left_over - 1
             try:
-                self.pending.append((witness, list(self._parts(calls)), self.changed))
+                self.pending.append((witness, calls, self.changed))
+                list(self._parts(calls))
             except Exception as error:
                 self.watch.tell(f"the first step is not proven: {type(error).__name__}: {error}")
             self.changed = []
@@ -87,27 +103,30 @@ class Proofs:
             self.watch.refused(self.failed)
 
     def _parts(self, calls: list[Any]) -> Iterable[Part]:
-        roots = [model.root for model in self.watch.models]
+        roots = [model.root for model in self.models]
         for call in calls:
             number = next(place for place, root in enumerate(roots) if root is call.state.live.root)
             for more, forward, backward in call.parts():
                 program = call.state.program(self.watch.programs, WITNESS, more)
-                for piece, streams, rows in call.pieces():
-                    yield Part(number, program, streams, rows, (forward, backward, backward), piece)
+                for piece in call.pieces():
+                    yield Part(number, program, piece.streams, piece.rows, (forward, backward, backward), piece)
 
-    def _compared(self, witness: Witness, parts: list[Part], changed: list[tuple[Any, str]]) -> bool:
+    def _compared(self, witness: Witness, calls: list[Any], changed: list[tuple[Any, str]]) -> bool:
         """Compare a step with its programs; False if one is being derived."""
         derived: dict[int, tuple[Counter[Any], Counter[Any]]] = {}
         try:
+            parts = list(self._parts(calls))
             programs = [part.program.poll() if hasattr(part.program, "poll") else part.program for part in parts]
             if None in programs:
                 return False
             if witness.problem:
                 raise ValueError(witness.problem)
+            if self._fused(witness, calls):
+                return self._compared(witness, calls, changed)
             for part, program in zip(parts, programs, strict=True):
                 for sums, streams in zip(derived.setdefault(part.number, (Counter(), Counter())), part[2:4], strict=True):
-                    sums.update(work_of(program, streams, part.times, *part.piece))
-            heads = [head_of(model.root) for model in self.watch.models]
+                    sums.update(part.work(program, streams))
+            heads = [head_of(model.root) for model in self.models]
             verdicts = [Verdict(number, witness, *work, heads[number]) for number, work in derived.items()]
         except Exception as error:
             self.watch.tell(f"the first step is not proven: {type(error).__name__}: {error}")
@@ -125,6 +144,36 @@ class Proofs:
             self.watch.refused(text)
         self._check_type(witness)
         return True
+
+    def _fused(self, witness: Witness, calls: list[Any]) -> bool:
+        """Find the tokens on which a head ran that is fused with the loss; whether a rule was found.
+
+        A rule holds if the work that no module did is that of the head on the rule's tokens, to the last FLOP.
+        """
+        found = False
+        for call in calls:
+            if call.fused is None or call.fused[0] in call.rules:
+                continue
+            number = next(place for place, one in enumerate(self.models) if one.root is call.state.live.root)
+            path = call.fused[0]
+            done = [witness.seen.get(((number, ()), kind), 0) for kind in ("forward", "backward")]
+            alike = [one for one in calls if one.fused is not None and one.rules is call.rules]
+            for rule in call.fused[2]:
+                for again in (False, True):
+                    call.rules[path] = rule, again
+                    due: Counter[str] = Counter()
+                    for part in self._parts(alike):
+                        if part.piece.again is not None:
+                            program = part.program.poll() if hasattr(part.program, "poll") else part.program
+                            for (_, kind), flops in part.work(program, part.streams).items():
+                                due[kind] += flops
+                    if done[0] and [due["forward"], due["backward"]] == done:
+                        found = True
+                        break
+                    del call.rules[path]
+                if path in call.rules:
+                    break
+        return found
 
     def _check_type(self, witness: Witness) -> None:
         """Warn if the products ran in fp32, and the peak is that of a faster type."""

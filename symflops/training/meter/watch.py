@@ -26,6 +26,7 @@ from symflops.training.introspect.tree import LiveModelError, wrappers_of
 from symflops.training.meter.arguments import (
     EMBEDS,
     cached_tokens,
+    labelled,
     over_cache,
     requires_grad,
     tensors_of,
@@ -35,7 +36,7 @@ from symflops.training.meter.arguments import (
 )
 from symflops.training.meter.batches import streams_of
 from symflops.training.meter.calls import DECODE, Call, More, State
-from symflops.training.meter.observe import Observer
+from symflops.training.meter.observe import Observer, more_of
 from symflops.training.meter.parts import Part
 from symflops.training.meter.phases import Phase
 from symflops.training.meter.proofs import Proofs, head_of
@@ -67,6 +68,7 @@ class Watched(Hooks):
         self.observer: Observer | None = None
         self.part: Part | None = None
         self.head, self.kept = head_of(self.root), -1
+        self.rules: dict[str, tuple[str, bool]] = {}
         self.before: Part | None = None
         self.waiting: list[tuple[Part, Callable[[Any], None]]] = []
         self.handles = [handle for one in chain[: compiled + 1] for handle in self._hooked(one)]
@@ -256,7 +258,10 @@ class Watched(Hooks):
             if self.past:
                 more, streams = DECODE, over_cache(reader, self.arguments, self.past)
             else:
-                more, streams = self._more(state), streams_of(reader, without_embeddings(self.arguments))
+                more, streams = (
+                    more_of(self, state, self._outside(state)),
+                    streams_of(reader, without_embeddings(self.arguments)),
+                )
         except Exception as error:
             raise LiveModelError(f"{error}; the arguments are {told(self.arguments)}") from None
         call = Call(state, meter.current, streams, self.rated, more)
@@ -264,6 +269,8 @@ class Watched(Hooks):
         name, every = tokens_of_head(reader, self.arguments)
         if self.kept >= 0 and name in streams and self.kept != every:
             call.head = self.head, {**streams, name: same(1, self.kept)}
+        if self.kept < 0 and self.head and name in streams and (numbers := labelled(self.arguments)):
+            call.fused, call.rules = (self.head, name, numbers), self.rules
         self._outputs(call, output)
         self.watch.calls.append(call)
 
@@ -274,35 +281,19 @@ class Watched(Hooks):
                 call.outputs.append(name)
                 tensor.register_hook(partial(call.reached, name))
 
-    def _more(self, state: State) -> More:
-        """What the arguments that require a gradient add to the regime."""
-        needs = [name for name, value in self.arguments.items() if self.grad and requires_grad(value)]
-        if not needs:
-            return ()
-        found: dict[str, list[str]] = {}
-        for name in needs:
-            if name == EMBEDS and hasattr(self.root, "get_input_embeddings"):
-                tree = state.live.reading.tree
-                table = self.root.get_input_embeddings()
-                path = next((path for path, module in tree.modules.items() if module is table), "")
-                found.setdefault("force_grad", []).append(path)
-            elif name in state.live.names[0]:
-                found.setdefault("input_grad", []).append(name)
-            else:
-                found["enter_grad"] = list(state.entered.get(self._outside(state), ()))
-        return tuple((name, tuple(words)) for name, words in found.items())
-
 
 class Watch:
     """Counts the calls of the models that a meter watches.
 
-    ``calls`` are those of the running step, ``entries`` the sums of calls by phase and kind.
+    ``calls`` are those of the running step, ``late`` earlier ones that wait for the rule of a fused head, and ``entries`` the
+    sums of calls by phase and kind.
     """
 
     def __init__(self, meter: Any) -> None:
-        self.meter = meter
+        self.meter, self.tell = meter, meter.tell
         self.models: list[Watched] = []
         self.calls: list[Call] = []
+        self.late: list[Call] = []
         self.entries: dict[tuple[Any, ...], Entry] = {}
 
     def begin(self, programs: Programs, convention: str, prove: bool) -> None:
@@ -334,28 +325,27 @@ class Watch:
         self.proofs.spoilt = True
         self.meter.unreadable(reason, what="call")
 
-    def tell(self, text: str) -> None:
-        """Log one line."""
-        self.meter.tell(text)
-
     def close(self, phases: Mapping[str, Phase]) -> None:
         """Add the calls of the step to the sums of their phases; must run in every step."""
         calls, self.calls = self.calls, []
         for model in self.models:
             for name in model.unread():
-                text = f"'{name}' ran outside of a call of {type(model.root).__name__}, and nothing tells its lengths"
-                self.refused(text)
+                self.refused(f"'{name}' ran outside of a call of {type(model.root).__name__}, and nothing tells its lengths")
         calls = [call for call in calls if call.streams]
         self.guarded(self.proofs.close, calls)
+        late, waits = self.late, bool(self.proofs.pending)
+        self.late = [call for call in [*late, *calls] if waits and call.fused is not None and call.fused[0] not in call.rules]
         for model in self.models:
             model.fresh = True
         for call in calls:
             if call.phase in phases:
                 phases[call.phase].given.update(call.streams)
             call.later = partial(self._later, call, [])
-            self.guarded(self._count, call)
+        for call in [*late, *calls]:
+            if not any(call is one for one in self.late):
+                self.guarded(self._count, call, any(call is one for one in late))
         for phase in phases.values():
-            phase.owed = False
+            phase.owed = bool(self.late)
         for key, entry in list(self.entries.items()):
             if key[0] in phases:
                 try:
@@ -371,14 +361,17 @@ class Watch:
             self.calls.append(found[-1])
         return found[-1]
 
-    def _count(self, call: Call) -> None:
+    def _count(self, call: Call, late: bool) -> None:
         for more, forward, backward in call.parts():
             program = call.state.program(self.programs, self.convention, more)
-            for piece, streams, _ in call.pieces():
-                key = (call.phase, id(program), forward, backward, call.rated, piece)
+            for piece, streams, _, again in call.pieces():
+                key = (call.phase, id(program), forward, backward, call.rated, piece, again)
                 if key not in self.entries:
-                    self.entries[key] = Entry(Phase.of(call.phase, program, False, None), forward, backward, call.rated, piece)
-                self.entries[key].sums.sums.add(**streams)
+                    self.entries[key] = Entry(
+                        Phase.of(call.phase, program, False, None), forward, backward, call.rated, piece, bool(again)
+                    )
+                mine = self.entries[key].sums
+                (mine.before if late and mine.awaited is None else mine.sums).add(**streams)
 
     def _settle(self, phase: Phase, entry: Entry) -> None:
         """Move the FLOPs of an entry to its phase; if a program is awaited, keep them for a later step."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from symflops.support.findings import SymflopsError
+from symflops.support.errors import SymflopsError, kind_of
 from symflops.verify.limits import in_process
 from symflops.verify.symbolic import shadows
 from symflops.verify.symbolic.explore import example_of
@@ -51,6 +51,8 @@ def trace(
         SymflopsError: it cannot be built, run or traced, or not in time.
     """
     live = not isinstance(what, type)
+    if live and not hasattr(what, "named_parameters"):
+        raise SymflopsError(f"a trace is of a module class or a module, not of {kind_of(what)}")
     target: Target | LiveTarget = LiveTarget(what) if live else Target(what, {**(config or {}), **kwargs})
     name = target.kind.__name__
     if args and not live:

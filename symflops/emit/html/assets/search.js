@@ -1,14 +1,15 @@
-// The search over models: every word must stand in a model's name, classes, title or family.
+// The search over models: every word must stand in a model's names, classes, title or family; dots, hyphens and underscores are alike.
 "use strict";
 (() => {
   const box = document.getElementById("search");
   if (!box) return;
-  const items = [...document.querySelectorAll("#models tbody tr")].map((element) => [element, element.dataset.words]);
+  const plain = (text) => text.toLowerCase().replaceAll(/[._-]+/g, "-");
+  const items = [...document.querySelectorAll("#models tbody tr")].map((element) => [element, plain(element.dataset.words)]);
   const table = document.getElementById("models"), heads = [...table.tHead.rows[0].cells];
   const status = document.getElementById("found"), radios = [...document.querySelectorAll('.filters input[type="radio"]')];
   const family = () => radios.find((radio) => radio.checked)?.value ?? "";
   const filter = () => {
-    const words = box.value.toLowerCase().split(/\s+/).filter(Boolean), group = family();
+    const words = plain(box.value).split(/\s+/).filter(Boolean), group = family();
     let count = 0;
     for (const [element, text] of items) {
       const fits = (!group || element.dataset.family === group) && words.every((word) => text.includes(word));
