@@ -158,12 +158,12 @@ def test_every_decoder_is_eight_lines_of_a_paper(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sampled(DECODERS, 9))
-def test_the_page_of_a_decoder_is_six_sheets(name: str, tmp_path: Path) -> None:
-    """Its derivation as a proof, all parameters and a measured case; Kimi Linear has two kinds of attention, and seven."""
+def test_the_derivation_of_a_decoder_is_a_page_and_six_sheets(name: str, tmp_path: Path) -> None:
+    """The first page, then the proof, all parameters and a measured case; Kimi Linear has two kinds of attention, and one more."""
     source = tmp_path / f"{name}.tex"
     source.write_text(render_page(document(page_of(load(name).typical(), verifications(shipped.FILES[name]))), "0"))
     sheets = re.search(r"Output written on .*\((\d+) pages", compiled(source).replace("\n", ""))
-    assert sheets and int(sheets[1]) <= (7 if name == "kimi_linear" else 6)
+    assert sheets and int(sheets[1]) <= (8 if name == "kimi_linear" else 7)
 
 
 HOSTILE = r"""\documentclass{article}
