@@ -49,6 +49,8 @@ REASONS = {
     ("training/introspect/proof.py", "proof"): "what a process of our own sends, or an entry of the user's own",
     ("training/introspect/elsewhere.py", "main"): "what the process that started this one sends",
     ("training/introspect/traced.py", "ask"): "what a process of our own sends",
+    ("cli/compare.py", "differences"): "an entry of the user's own, whose digest is right",
+    ("emit/skeleton/writer.py", "helper_names"): "a file of the package",
     ("verify/symbolic/answers.py", "forms_for"): "an entry of the user's own, whose digest is right",
     ("evaluate/assumed.py", "_value"): "parses a word of the command line",
     ("verify/verdicts.py", "_known"): "parses an entry of the user's own, whose digest is right",
