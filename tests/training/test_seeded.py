@@ -56,6 +56,12 @@ def test_what_runs_in_a_pause_is_no_part_of_the_step():
     assert "mfu" in loop.step(step) and len(loop.proofs()) == 1, loop.lines
 
 
+def test_what_another_meter_watches_counts_there():
+    loop, other = Loop(llama()), Loop(llama(num_hidden_layers=1))
+    assert "mfu" in other.step() and "mfu" in loop.step()
+    assert len(loop.proofs()) == len(other.proofs()) == 1, loop.lines
+
+
 def by_itself(model):
     model.model.layers[1].mlp(torch.ones(1, 8, 32)).sum().backward()
     loss(model)

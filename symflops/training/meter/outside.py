@@ -11,10 +11,13 @@ from collections import Counter
 from collections.abc import Callable
 from threading import get_ident
 from typing import Any
-from weakref import finalize, ref
+from weakref import WeakSet, finalize, ref
 
 from symflops.training.introspect.kernels import flops_of
 from symflops.training.meter.witness import FORWARD, graph_task, mode_of
+
+WATCHES: WeakSet[Any] = WeakSet()
+"""The watched models of all meters: what another meter watches counts there."""
 
 
 class Outside:
@@ -78,16 +81,16 @@ class Outside:
         if self.running is not None:
             self.again += module is self.running
             return
-        models = self.watch.models
-        if graph_task() != FORWARD or any(model.depth for model in models) or self.watch.meter.is_paused:
+        if graph_task() != FORWARD or is_within_call() or self.watch.meter.is_paused:
             return
-        roots = {id(model.root) for model in models}
-        if any(id(module) in model.owned for model in models) or any(id(one) in roots for one in module.modules()):
+        watched = [model for watch in WATCHES for model in watch.models]
+        roots = {id(model.root) for model in watched}
+        if any(id(module) in model.owned for model in watched) or any(id(one) in roots for one in module.modules()):
             return
         if is_opaque(module):
             self.hidden.add(type(module).__name__)
             return
-        for model in models:
+        for model in self.watch.models:
             path = next((path for path, one in model.root.named_modules() if one is module), None)
             if path is not None:
                 if not model.trains():
@@ -117,11 +120,16 @@ class Outside:
         self.mode.__exit__(None, None, None)
 
     def _called(self, operator: Any, arguments: Any, named: dict[str, Any], result: Any) -> None:
-        if not any(model.depth for model in self.watch.models):
+        if not is_within_call():
             try:
                 self.add(flops_of(operator, arguments, named, result) or 0)
             except Exception:  # the step goes on
                 self.hidden.add(type(self.running).__name__)
+
+
+def is_within_call() -> bool:
+    """Whether a watched model is running."""
+    return any(model.depth for watch in WATCHES for model in watch.models)
 
 
 def is_opaque(module: Any) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from symflops.training.meter.calls import Piece
-from symflops.training.meter.outside import Outside
+from symflops.training.meter.outside import WATCHES, Outside
 from symflops.training.meter.witness import Verdict, Witness, sentence, work_of
 
 WITNESS = "torch"
@@ -52,6 +52,7 @@ class Proofs:
         self.watch, self.wanted, self.left_over = watch, wanted, TRIES if wanted else 0
         self.witness: Witness | None = None
         self.outside: Outside | None = None
+        WATCHES.add(watch)
         self.models: list[Any] = []
         self.pending: list[tuple[Witness, list[Part], list[tuple[Any, str]]]] = []
         self.changed: list[tuple[Any, str]] = []
