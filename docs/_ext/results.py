@@ -102,7 +102,7 @@ def packing() -> str:
 
 
 def identities() -> str:
-    """The comparisons of specs with their classes for all sizes: how many have each grade, and why the others are no identities."""
+    """The comparisons of specs with their classes for all sizes: which are identities, and why the others are not."""
     rows = [(name, one) for name, some in sorted(all_comparisons(ROOT / "specs").items()) for one in some]
     proven = [f"`{name}`" for name, one in rows if is_identity(one)]
     others = [f"| `{name}` | {one['grade']} | {escaped(one['why'][:160])} |" for name, one in rows if not is_identity(one)]
