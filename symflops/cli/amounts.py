@@ -93,8 +93,8 @@ def batch_of(text: str, streams: Any = ()) -> dict[str, Any]:
     """Parse a batch: streams mapped to lengths.
 
     Args:
-        text: JSON, also with keys that lack quotation marks; ``@`` and the path of a JSON file; or lengths of one stream, of
-            several as ``latent=64x64*2; prompt=77*2``. ``*N`` repeats a length.
+        text: JSON, also with keys that lack quotation marks, or a JSON list for one stream; ``@`` and the path of a JSON file;
+            or lengths of one stream, of several as ``latent=64x64*2; prompt=77*2``. ``*N`` repeats a length.
         streams: The streams of the model, one of which a text without a name belongs to.
 
     Raises:
@@ -103,8 +103,10 @@ def batch_of(text: str, streams: Any = ()) -> dict[str, Any]:
     text = text.strip()
     if text.startswith(("@", "{", "[", '"')):
         batch = read_json(text[1:]) if text.startswith("@") else parse_json(BARE.sub(r'\1"\2"\3', text), "the batch")
+        if isinstance(batch, list) and streams:
+            return {lone(streams): batch}
         if not isinstance(batch, dict):
-            raise SymflopsError(f"a batch maps streams to lists, {FORMS}")
+            raise SymflopsError(f"a batch maps streams to lists of lengths, {FORMS}")
         return batch
     found: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(";"))):

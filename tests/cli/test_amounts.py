@@ -64,7 +64,7 @@ TEXT, IMAGES = (interpreter(name, {}).stored.streams for name in ("llama", "unet
     ("text", "batch"),
     [
         ("8192", {"text": [8192]}), ("8192*3", {"text": [8192] * 3}), ("8k,4k*2", {"text": [8000, 4000, 4000]}),
-        ("{text: [8192]}", {"text": [8192]}), ('{"text": [8192]}', {"text": [8192]}), ("text=5,7", {"text": [5, 7]}),
+        ("{text: [8192]}", {"text": [8192]}), ('{"text": [8192]}', {"text": [8192]}), ("text=5,7", {"text": [5, 7]}), ("[5, [1, 2]]", {"text": [5, [1, 2]]}),
         ("{text: {lengths: [5], padded: [8]}}", {"text": {"lengths": [5], "padded": [8]}}),
         ("latent=64x32*2; prompt=77*2", {"latent": [[64, 32]] * 2, "prompt": [77, 77]}),
     ],
