@@ -77,7 +77,7 @@ def test_forms_of_a_batch(text, batch, tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("77", "streams latent, prompt"), ("latent=1x", "takes a number"), ("latent=1;latent=2", "twice"), ("[5]", "maps streams"), ("text=5*1e9", "at most"), ("{text: [5}", "not JSON"), ("prompt=-5", "takes a number")],
+    [("77", "streams latent, prompt"), ("latent=1x", "takes a number"), ("latent=1;latent=2", "twice"), ("[5]", "streams latent, prompt"), ("text=5*1e9", "at most"), ("{text: [5}", "not JSON"), ("prompt=-5", "takes a number")],
 )
 def test_no_batches(text, told):
     with pytest.raises(SymflopsError, match=told):
