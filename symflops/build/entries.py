@@ -47,9 +47,6 @@ class Experts:
         graph, binder = self.services.graph, self.services.binder
         copies = self._number(entry, frame, "experts")
         choose = self._number(entry, frame, "choose") if entry.choose is not None else copies
-        if entry.choose is not None:
-            text = f"a token goes through {said(choose)} experts of {said(copies)}"
-            graph.demand_count(copies - choose, frame.guard, text)
         if entry.routed is not None:
             choose = PerToken(choose, self._number(entry, frame, "routed"))
         operand = self._value(entry, entry.arguments, frame)
