@@ -18,7 +18,6 @@ from symflops.build.scopes import ABSENT, Ahead, Binding, Frame, Journaled
 from symflops.build.services import EntrySpans, PlaceEntries, Services
 from symflops.formula.functions import PerToken
 from symflops.formula.truth import NO, YES, Truth
-from symflops.formula.words import said
 from symflops.ir.convention import ROLES
 from symflops.ir.nodes import Operator, Part, Stream, Value
 from symflops.ir.patterns import Path
