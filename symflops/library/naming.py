@@ -156,11 +156,14 @@ def estimator_of(
     regime: str | None = None,
     convention: str | None = None,
     settings: Mapping[str, Any] | None = None,
-    **more: Any,
+    *,
+    spec: str | None = None,
+    lenient: bool = False,
+    strict: bool = False,
 ) -> InterpretedEstimator:
     """Create an estimator from anything that selects a model: also from a loaded spec, or from an estimator.
 
-    ``more`` are ``spec`` and ``lenient`` of :func:`selected`, and ``strict`` and ``tell`` of :func:`estimator_for`.
+    ``spec`` and ``lenient`` are those of :func:`selected`, ``strict`` that of :func:`estimator_for`.
 
     Raises:
         SymflopsError: as :func:`selected` and :func:`estimator_for`.
@@ -176,10 +179,10 @@ def estimator_of(
     if hasattr(model, "spec") and hasattr(model, "estimator"):  # a symflops.Model, whose type imports sympy
         given = model.config if config is None else config_of(config)
         return model.estimator(changed(str(model.file.path), given, settings or {}), regime, convention)  # type: ignore[no-any-return]
-    found = selected(model, config, more.get("spec"), settings, more.get("lenient", False))
+    found = selected(model, config, spec, settings, lenient)
     if found.note:
         warn(found.note, 4)
-    return estimator_for(found, regime, convention, more.get("tell"), more.get("strict", False))
+    return estimator_for(found, regime, convention, None, strict)
 
 
 def estimate(

@@ -130,7 +130,7 @@ def test_sizes_that_are_none(tmp_path, key, value, capsys):
     assert f"'{key}'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("batch", ['{"text": [NaN]}', '{"text": [-1]}', '{"text": [Infinity]}', '{"text": [0.5]}', '{"text": ["3"]}', '{"text": 10000000000}', '{"text": {"lengths": 3}}', '{"text": [[[1]]]}', '{"text": null}', '{"": [1]}', "[]", "3", '{"text": [true]}'])
+@pytest.mark.parametrize("batch", ['{"text": [NaN]}', '{"text": [-1]}', '{"text": [Infinity]}', '{"text": [0.5]}', '{"text": ["3"]}', '{"text": 10000000000}', '{"text": {"lengths": 3}}', '{"text": [[[1]]]}', '{"text": null}', '{"": [1]}', '"x"', "x", '{"text": [true]}'])
 def test_batches_that_are_none(batch, capsys):
     with Limits():
         assert main(["estimate", "llama", "--batch", batch]) == 2

@@ -143,7 +143,7 @@ def test_configs_without_a_class_are_refused(config, told, untraced):
 def test_regimes_and_options_of_specs_are_refused():
     with pytest.raises(SymflopsError, match="a trace knows the regimes full and forward, not 'lora:r=4'"):
         symflops.estimate(GPT, {"text": [5]}, regime="lora:r=4", trace=True)
-    with pytest.raises(SymflopsError, match="goes without spec, prove and strict"):
+    with pytest.raises(SymflopsError, match="goes without spec, prove, strict and settings"):
         symflops.estimate(GPT, {"text": [5]}, spec="gpt2", trace=True)
 
 
