@@ -40,11 +40,6 @@ class Sizes:
     hidden_act: str = "silu"  # act: activation of the feed-forward
     mlp_bias: bool = False  # mlp_biased: dense feed-forwards and shared experts have biases
 
-    def __post_init__(self) -> None:
-        E, top = self.n_routed_experts, self.num_experts_per_tok
-        if max(0, top - E) != 0:
-            raise ValueError("a token goes through top experts of E (n_routed_experts, num_experts_per_tok)")
-
 
 class Moments(NamedTuple):
     """Sums over the items of a batch."""

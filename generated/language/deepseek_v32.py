@@ -52,22 +52,6 @@ class Sizes:
     index_topk: int = 2048  # T: tokens that a token attends to
     mlp_layer_types: Any = None  # kinds: dense or sparse for each layer; null: the first K are dense
 
-    def __post_init__(self) -> None:
-        # fmt: off
-        E, top = self.n_routed_experts, self.num_experts_per_tok
-        has_kinds = self.mlp_layer_types is not None
-        if max(0, top - E) * has_kinds != 0:
-            raise ValueError(
-                "a token goes through top experts of E (mlp_layer_types, n_routed_experts, num_experts_per_tok)"
-            )
-        if max(0, top - E) - max(0, top - E) * has_kinds != 0:
-            raise ValueError(
-                "a token goes through top experts of E (mlp_layer_types, n_routed_experts, num_experts_per_tok)"
-            )
-        if max(0, top - E) != 0:
-            raise ValueError("a token goes through top experts of E (n_routed_experts, num_experts_per_tok)")
-        # fmt: on
-
 
 class Moments(NamedTuple):
     """Sums over the items of a batch."""

@@ -43,10 +43,7 @@ class Sizes:
     layer_types: Any = None  # kinds: full_attention or sliding_attention for each layer; null: by turns
 
     def __post_init__(self) -> None:
-        H, G, E = self.num_attention_heads, self.num_key_value_heads, self.num_local_experts
-        top = self.num_experts_per_tok
-        if max(0, top - E) != 0:
-            raise ValueError("a token goes through top experts of E (num_experts_per_tok, num_local_experts)")
+        H, G = self.num_attention_heads, self.num_key_value_heads
         if H % G != 0:
             raise ValueError("H query heads do not divide into G groups (num_attention_heads, num_key_value_heads)")
 

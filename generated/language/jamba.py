@@ -49,10 +49,7 @@ class Sizes:
             self.head_dim = self.hidden_size // self.num_attention_heads
         if self.mamba_dt_rank is None:
             self.mamba_dt_rank = (self.hidden_size + 15) // 16
-        H, G, E = self.num_attention_heads, self.num_key_value_heads, self.num_experts
-        top = self.num_experts_per_tok
-        if max(0, top - E) != 0:
-            raise ValueError("a token goes through top experts of E (num_experts, num_experts_per_tok)")
+        H, G = self.num_attention_heads, self.num_key_value_heads
         if H % G != 0:
             raise ValueError("H query heads do not divide into G groups (num_attention_heads, num_key_value_heads)")
 

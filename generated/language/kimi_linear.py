@@ -66,11 +66,6 @@ class Sizes:
     attention_bias: bool = False  # biased: the projections into latents and the last one have biases
     hidden_act: str = "silu"  # act: activation of the feed-forward
 
-    def __post_init__(self) -> None:
-        E, top = self.num_experts, self.num_experts_per_token
-        if max(0, top - E) != 0:
-            raise ValueError("a token goes through top experts of E (num_experts, num_experts_per_token)")
-
 
 class Moments(NamedTuple):
     """Sums over the items of a batch."""

@@ -41,11 +41,8 @@ class Sizes:
         if self.head_dim is None:
             self.head_dim = self.hidden_size // self.num_attention_heads
         D, H, G, d = self.hidden_size, self.num_attention_heads, self.num_key_value_heads, self.head_dim
-        E, top = self.num_experts, self.num_experts_per_tok
         if 1 - (D - 2 * H >= 0) != 0:
             raise ValueError("heads rotate in pairs: 'D >= 2*H' does not hold (hidden_size, num_attention_heads)")
-        if max(0, top - E) != 0:
-            raise ValueError("a token goes through top experts of E (num_experts, num_experts_per_tok)")
         if (H * d) % D != 0:
             raise ValueError(
                 "a norm of D elements does not fit 'q', which is H*d wide (head_dim, hidden_size, "

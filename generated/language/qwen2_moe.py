@@ -53,8 +53,8 @@ class Sizes:
         # fmt: off
         if self.head_dim is None:
             self.head_dim = self.hidden_size // self.num_attention_heads
-        H, G, d, E = self.num_attention_heads, self.num_key_value_heads, self.head_dim, self.num_experts
-        top, W, windowed = self.num_experts_per_tok, self.sliding_window, self.use_sliding_window
+        H, G, d, W = self.num_attention_heads, self.num_key_value_heads, self.head_dim, self.sliding_window
+        windowed = self.use_sliding_window
         kinds = _Null() if self.layer_types is None else self.layer_types
         has_kinds = self.layer_types is not None
         last = self.max_window_layers
@@ -69,8 +69,6 @@ class Sizes:
                 " 0 if kinds == null else 'sliding_attention' not in kinds)' does not hold (layer_types, "
                 "max_window_layers, sliding_window, use_sliding_window)"
             )
-        if max(0, top - E) != 0:
-            raise ValueError("a token goes through top experts of E (num_experts, num_experts_per_tok)")
         if H % G != 0:
             raise ValueError("H query heads do not divide into G groups (num_attention_heads, num_key_value_heads)")
         if max(0, 2 - d) != 0:

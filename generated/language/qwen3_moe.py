@@ -42,10 +42,7 @@ class Sizes:
     def __post_init__(self) -> None:
         if self.head_dim is None:
             self.head_dim = self.hidden_size // self.num_attention_heads
-        H, G, d, E = self.num_attention_heads, self.num_key_value_heads, self.head_dim, self.num_local_experts
-        top = self.num_experts_per_tok
-        if max(0, top - E) != 0:
-            raise ValueError("a token goes through top experts of E (num_experts_per_tok, num_local_experts)")
+        H, G, d = self.num_attention_heads, self.num_key_value_heads, self.head_dim
         if H % G != 0:
             raise ValueError("H query heads do not divide into G groups (num_attention_heads, num_key_value_heads)")
         if max(0, 2 - d) != 0:

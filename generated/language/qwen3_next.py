@@ -58,10 +58,7 @@ class Sizes:
     hidden_act: str = "silu"  # act: activation of the feed-forward
 
     def __post_init__(self) -> None:
-        H, G, E = self.num_attention_heads, self.num_key_value_heads, self.num_experts
-        top = self.num_experts_per_tok
-        if max(0, top - E) != 0:
-            raise ValueError("a token goes through top experts of E (num_experts, num_experts_per_tok)")
+        H, G = self.num_attention_heads, self.num_key_value_heads
         if H % G != 0:
             raise ValueError("H query heads do not divide into G groups (num_attention_heads, num_key_value_heads)")
 

@@ -43,9 +43,6 @@ class Sizes:
     def __post_init__(self) -> None:
         if self.head_dim is None:
             self.head_dim = self.width // self.heads
-        E = self.experts
-        if max(0, 1 - E) != 0:
-            raise ValueError("a token goes through 1 experts of E (experts)")
 
 
 class Moments(NamedTuple):

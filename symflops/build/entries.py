@@ -18,7 +18,6 @@ from symflops.build.scopes import ABSENT, Ahead, Binding, Frame, Journaled
 from symflops.build.services import EntrySpans, PlaceEntries, Services
 from symflops.formula.functions import PerToken
 from symflops.formula.truth import NO, YES, Truth
-from symflops.formula.words import said
 from symflops.ir.convention import ROLES
 from symflops.ir.nodes import Operator, Part, Stream, Value
 from symflops.ir.patterns import Path
@@ -47,9 +46,6 @@ class Experts:
         graph, binder = self.services.graph, self.services.binder
         copies = self._number(entry, frame, "experts")
         choose = self._number(entry, frame, "choose") if entry.choose is not None else copies
-        if entry.choose is not None:
-            text = f"a token goes through {said(choose)} experts of {said(copies)}"
-            graph.demand_count(copies - choose, frame.guard, text)
         if entry.routed is not None:
             choose = PerToken(choose, self._number(entry, frame, "routed"))
         operand = self._value(entry, entry.arguments, frame)

@@ -93,8 +93,8 @@ def batch_of(text: str, streams: Any = ()) -> dict[str, Any]:
     """Parse a batch: streams mapped to lengths.
 
     Args:
-        text: JSON, also with keys that lack quotation marks; ``@`` and the path of a JSON file; or lengths of one stream, of
-            several as ``latent=64x64*2; prompt=77*2``. ``*N`` repeats a length.
+        text: JSON, also with keys that lack quotation marks, or a JSON list for one stream; ``@`` and the path of a JSON file;
+            or lengths of one stream, of several as ``latent=64x64*2; prompt=77*2``. ``*N`` repeats a length.
         streams: The streams of the model, one of which a text without a name belongs to.
 
     Raises:
@@ -103,8 +103,10 @@ def batch_of(text: str, streams: Any = ()) -> dict[str, Any]:
     text = text.strip()
     if text.startswith(("@", "{", "[", '"')):
         batch = read_json(text[1:]) if text.startswith("@") else parse_json(BARE.sub(r'\1"\2"\3', text), "the batch")
+        if isinstance(batch, list) and streams:
+            return {lone(streams): batch}
         if not isinstance(batch, dict):
-            raise SymflopsError(f"a batch maps streams to lists, {FORMS}")
+            raise SymflopsError(f"a batch maps streams to lists of lengths, {FORMS}")
         return batch
     found: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(";"))):
@@ -137,6 +139,8 @@ def entries(word: str) -> list[Any]:
         SymflopsError: the text is something else.
     """
     first, star, times = word.partition("*")
+    if re.fullmatch(r"0\d+", first.strip()):
+        raise SymflopsError(f"'{first.strip()}' is no length: a comma is between items, so 8,000 tokens are 8000 or 8k")
     row = [whole(length, "a length") for length in first.lower().split("x")]
     count = whole(times, "the number of items") if star else 1
     if count > MOST_ITEMS:
@@ -176,7 +180,7 @@ def of_images(model: Any, given: dict[str, int], pipeline: str, samples: str) ->
     """A batch of equal samples by the rule of a pipeline.
 
     Raises:
-        SymflopsError: the model has no rule, or ``samples`` is no number.
+        SymflopsError: the model has no rule, one side is given alone, or ``samples`` is no number.
     """
     from symflops.library.pipelines import lengths_of, rule_for, rules
 
@@ -188,6 +192,8 @@ def of_images(model: Any, given: dict[str, int], pipeline: str, samples: str) ->
     if not 0 < count <= MOST_ITEMS:
         raise SymflopsError(f"a batch has 1 to {MOST_ITEMS:,} samples, not {count:,}")
     options = {name: option for option, name in IMAGES.items()}
+    if len(given.keys() & {"height", "width"}) == 1 and {"height", "width"} <= rule["given"].keys():
+        raise SymflopsError("a picture has two sides: give --height and --width")
     needless = [f"--{options[name]}" for name in given if name not in rule["given"]]
     if needless:
         takes = ", ".join(f"--{options[name]}" for name in rule["given"] if name in options)

@@ -164,7 +164,8 @@ def table(found: dict[str, Any]) -> str:
         if found[key] is not None:
             lines.append(f"  {name:<22} {found[key]:>26,}")
     for key in ("forward", "backward", "recomputed", "total"):
-        lines.append(f"  {key:<22} {found[key]:>26,} {unit:<6} {scaled(found[key])}{unit}")
+        name = "total of both passes" if key == "total" and found["recomputed"] else key
+        lines.append(f"  {name:<22} {found[key]:>26,} {unit:<6} {scaled(found[key])}{unit}")
     if found["tokens"]:
         each = found["flops_per_token"]
         lines.append(f"  {'tokens':<22} {found['tokens']:>26,}")

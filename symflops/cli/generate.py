@@ -100,18 +100,25 @@ def _standalone(args: argparse.Namespace) -> int:
 def _local(args: argparse.Namespace, files: list[Any]) -> int:
     """Write what is asked for of specs outside of the library, or compare it with what is there; return the exit code."""
     from symflops.cli.actions.generate import output_of
-    from symflops.cli.actions.revisions import as_markdown, as_text, revisions
+    from symflops.cli.actions.revisions import as_markdown, as_text, remember, revisions
     from symflops.cli.actions.stored_rules import ENDING
     from symflops.emit.emit import PAGES, STORED
     from symflops.support.files import holds, write
 
     out, findings = Path(args.out or "."), 0
-    wanted = ("py", *(PAGES if args.pages else ()), *((STORED, ENDING) if args.data else ()))
+    wanted = ("py", *(PAGES if args.pages else ()), STORED, *((ENDING,) if args.data else ()))
     for file, output in in_workers(partial(output_of, chosen=_selected_rules(args), wanted=wanted), files, "deriving"):
-        for line in (as_markdown if args.summary else as_text)(revisions(out, file, output)):
+        moved = revisions(out, file, output)
+        for line in (as_markdown if args.summary else as_text)(moved):
             print(line)
         for name, text in output.files.items():
             path = out / name
+            if path.suffix == ".py" and path.is_file() and path.stem not in moved and not holds(path, text.encode()):
+                print(f"{path}: which figures move is not known: '--data' keeps its program beside it", file=sys.stderr)
+            if path.suffix == f".{STORED}" and not args.data:
+                if not (args.check or args.diff):
+                    remember(path, text, output.files[f"{name.removesuffix(STORED)}py"])
+                continue
             if not (args.check or args.diff):
                 write(path, text)
                 print(path, file=sys.stderr)

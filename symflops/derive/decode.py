@@ -14,16 +14,18 @@ from functools import lru_cache
 from itertools import compress
 
 from sympy import Add, Expr, Integer, Mul, Symbol
+from sympy.core.symbol import Str
 
-from symflops.formula.functions import AtLeast, Equal, Excess, is_index, size_symbol, sizes_in
+from symflops.formula.functions import AtLeast, Equal, Excess, Longest, Together, is_index, size_symbol, sizes_in
 from symflops.formula.masks import useful_pairs
 from symflops.formula.polynomial import Polynomial
 from symflops.formula.state import NEW, PAST, PROMPT, RESUMED, SINGLE, SYMBOLS
 from symflops.formula.summation import closed_sum
-from symflops.formula.truth import UnknownSizeError
+from symflops.formula.truth import Truth, UnknownSizeError
 from symflops.formula.words import as_written
 from symflops.ir.contraction import Contraction, Extent
-from symflops.ir.graph import Graph, Length, Work
+from symflops.ir.graph import Graph, Length, Limit, Work
+from symflops.ir.index_sets import ONCE
 from symflops.ir.nodes import OF_OTHERS, Node, Operator, with_operators
 from symflops.support.findings import Diagnostic, SpecError
 
@@ -133,6 +135,26 @@ def decoded(works: Sequence[Work], graph: Graph, mode: str, name: str) -> tuple[
     calls = _Calls(tokens, graph, mode, name)
     found = tuple(replace(work, contraction=calls.contraction(work)) for work in works)
     return found, frozenset() if mode == "prefill" else tokens
+
+
+def first_calls(works: Sequence[Work], graph: Graph, mode: str, tokens: frozenset[Symbol]) -> tuple[Limit, ...]:
+    """Conditions on a step whose model has items, such as images, that run in the first call alone: each text has a past.
+
+    A batch does not say to which text such an item belongs. With a past it costs nothing.
+
+    Args:
+        works: The work of one call.
+        graph: The graph.
+        mode: ``prefill``, ``step`` or ``generate``.
+        tokens: The lengths that are decoded.
+    """
+    sets = {length.symbol: length.items for length in graph.lengths}
+    read = (work.contraction.extent.executed.free_symbols & sets.keys() for work in works if mode == "step")
+    apart = dict.fromkeys(sets[one] for some in read if some.isdisjoint(tokens) for one in some)
+    begun = Truth.of(1 - Longest(1 - AtLeast(PAST, ONE)))
+    text = "a past for every text in a step with %s ({0} here), which run in the first call: see the regime 'prefill'"
+    others = sorted(apart.keys() - {sets[one] for one in tokens})
+    return tuple(Limit(ONCE, begun, text % items, (Together(Str(items), ONE),)) for items in others)
 
 
 def decoded_tokens(graph: Graph) -> frozenset[Symbol]:

@@ -18,7 +18,7 @@ from sympy import Expr, Integer, Symbol
 
 from symflops.derive.adapters import adapt, with_elements
 from symflops.derive.analyses import Copies, Trains, lives, needs, operand_need, trainable, with_entries
-from symflops.derive.decode import decoded, kept_after, kept_alone, spread
+from symflops.derive.decode import decoded, first_calls, kept_after, kept_alone, spread
 from symflops.derive.iterations import Facts, iterations
 from symflops.derive.recompute import is_inside, recomputed, reentrant
 from symflops.derive.regime_checks import check_patterns, check_size, rules_of
@@ -61,7 +61,9 @@ def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset())
     tokens: frozenset[Symbol] = frozenset()
     if regime.decode:
         works = tuple(part for work in works for part in spread(work, lengths | SYMBOLS))
-        works, tokens = decoded(works, graph, regime.decode, regime.name)
+        calls, tokens = decoded(works, graph, regime.decode, regime.name)
+        graph = replace(graph, limits=(*graph.limits, *first_calls(works, graph, regime.decode, tokens)))
+        works = calls
     kept: tuple[tuple[str, str, Expr], ...] = ()
     if regime.decode:
         alone = derive(kept_alone(graph), Regime(regime.name, train=())).work

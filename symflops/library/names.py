@@ -138,7 +138,8 @@ def variants_in(found: list[Catalog]) -> Iterator[Entry]:
 def models_in(found: list[Catalog]) -> Iterator[Entry]:
     """Yield an entry per published model; its thing is the row with the config."""
     for catalog in found:
-        yield from (Entry((short, f"{name}/{short}"), catalog, name, row) for name, short, row in catalog.models())
+        for name, short, row in catalog.models():
+            yield Entry((short, f"{name}/{short}", f"{name}-{short}"), catalog, name, row)
 
 
 def repositories_in(found: list[Catalog]) -> Iterator[Entry]:
@@ -177,7 +178,9 @@ def of_pipeline(_: str, rows: list[Entry]) -> Named:
     pipeline = rows[0].names[0]
     name = by_config({"_class_name": pipeline})[1]
     beside = ", ".join(row.spec for row in rows if row.spec != name)
-    return Named(name, note=f"'{pipeline}' runs {beside} beside {name}, which is counted" if beside else "")
+    notes = [f"'{pipeline}' runs {beside} beside {name}, which is counted"] if beside else []
+    own = [of_spec(name, [row]).note for row in rows if row.spec == name]
+    return Named(name, note="; ".join([*notes, *own]), asked=DEFAULTS)
 
 
 def of_variant_word(word: str, rows: list[Entry]) -> Named:

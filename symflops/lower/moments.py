@@ -217,6 +217,7 @@ def batch_conditions(
         formulas: Prints the conditions, and statistics as letters.
     """
     decoded = {symbol for symbol, group in measures.items() if len(group) > 1}
+    lengths = [length for group in measures.values() for length in group]
     for limit in graph.limits:
         if limit.items == ONCE and decoded.isdisjoint(limit.condition.expr.free_symbols):
             read = [limit.condition.expr, *limit.values]
@@ -224,7 +225,7 @@ def batch_conditions(
             names = {whole: formulas.letter(whole) for whole in wholes}
             old = [one for one in known if one.name in names.values()]
             unnamed = [whole for whole, name in names.items() if not name]
-            new = statistics(unnamed, graph.lengths, {}, {*taken, *(one.name for one in known)}, formulas)
+            new = statistics(unnamed, lengths, {}, {*taken, *(one.name for one in known)}, formulas)
             yield BatchCondition(
                 formulas.of(limit.condition.expr), (*old, *new), limit.text, tuple(map(formulas.of, limit.values))
             )

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from sympy import Add, Expr, Integer, Mul
 
 from symflops.formula.domain import Setting, is_null
-from symflops.formula.functions import FloorDiv, Least, Modulo, Most
+from symflops.formula.functions import Equal, FloorDiv, Least, Modulo, Most
 from symflops.formula.masks import Mask, bounds_of as mask_bounds, useful_pairs
 from symflops.formula.truth import NO, YES, Truth, all_of
 from symflops.formula.words import said, words_of
@@ -204,6 +204,10 @@ def masked(call: Call, masks: dict[Mask, Truth], fold: Expr, lq: Expr, lk: Expr,
     if square:
         executed = lq * (lq + Add(*(case.expr * within(mask, past) for mask, case in masks.items())))
         lk += past
+        for bound in dict.fromkeys(bound for mask in masks for bound in mask_bounds(mask) if past != 0):
+            call.fits.append(
+                (Equal(bound, Integer(1)), "a cache keeps all tokens of a window of 1 token, which no regime says")
+            )
     else:
         executed = fold * lq * lk
     useful = Add(*(case.expr * useful_pairs(mask, lq, lk) for mask, case in masks.items()))

@@ -11,7 +11,6 @@ import pytest
 from symflops.api import load, regime_of
 from symflops.build.build import build
 from symflops.evaluate.parameters import instances_of
-from symflops.formula.table import ConfigError
 from symflops.ir.regime import Regime
 from symflops.read.read import read
 from symflops.support.findings import Source, SpecError
@@ -150,13 +149,7 @@ def test_modules_of_a_list(tmp_path: Path) -> None:
     assert found["mlp.experts.4.up.weight"] == (4, 3) and found["mlp.experts.0.down.weight"] == (3, 4)
     assert len(found) == 1 + 5 * 3
     assert figures(text, tmp_path, ("mlp.experts.*.down.*",)) == (155, GATE + UP + DOWN, DOWN)
-    assert figures(text, tmp_path, experts=0, chosen=0)[0] == 0
-
-
-def test_a_token_goes_through_no_more_experts_than_there_are(tmp_path: Path) -> None:
-    assert figures(spec(ROUTER, experts()), tmp_path, chosen=5)[0] == 155
-    with pytest.raises(ConfigError, match=r"goes through k experts of E \(chosen, experts\)"):
-        figures(spec(ROUTER, experts()), tmp_path, chosen=6)
+    assert figures(text, tmp_path, experts=0)[0] == 0
 
 
 def test_lists_of_experts_in_a_repeat(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ TEXT, IMAGES = (interpreter(name, {}).stored.streams for name in ("llama", "unet
     ("text", "batch"),
     [
         ("8192", {"text": [8192]}), ("8192*3", {"text": [8192] * 3}), ("8k,4k*2", {"text": [8000, 4000, 4000]}),
-        ("{text: [8192]}", {"text": [8192]}), ('{"text": [8192]}', {"text": [8192]}), ("text=5,7", {"text": [5, 7]}),
+        ("{text: [8192]}", {"text": [8192]}), ('{"text": [8192]}', {"text": [8192]}), ("text=5,7", {"text": [5, 7]}), ("[5, [1, 2]]", {"text": [5, [1, 2]]}),
         ("{text: {lengths: [5], padded: [8]}}", {"text": {"lengths": [5], "padded": [8]}}),
         ("latent=64x32*2; prompt=77*2", {"latent": [[64, 32]] * 2, "prompt": [77, 77]}),
     ],
@@ -77,7 +77,7 @@ def test_forms_of_a_batch(text, batch, tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("77", "streams latent, prompt"), ("latent=1x", "takes a number"), ("latent=1;latent=2", "twice"), ("[5]", "maps streams"), ("text=5*1e9", "at most"), ("{text: [5}", "not JSON"), ("prompt=-5", "takes a number")],
+    [("77", "streams latent, prompt"), ("latent=1x", "takes a number"), ("latent=1;latent=2", "twice"), ("[5]", "streams latent, prompt"), ("text=5*1e9", "at most"), ("{text: [5}", "not JSON"), ("prompt=8,000", "8000 or 8k"), ("prompt=-5", "takes a number")],
 )
 def test_no_batches(text, told):
     with pytest.raises(SymflopsError, match=told):
@@ -120,7 +120,8 @@ def test_the_rule_is_that_of_the_published_model_or_of_a_named_pipeline(capsys):
         (("lengths", "llama", "--height", "64"), "no rule turns pixels"),
         (("lengths", "sdxl", "--frames", "8"), "it takes --height, --width"),
         (("lengths", "flux", "--pipeline", "contxt"), "did you mean 'kontext'"),
-        (("lengths", "sdxl", "--height", "5"), "leave no latent"),
+        (("lengths", "sdxl", "--height", "5", "--width", "5"), "leave no latent"),
+        (("lengths", "sdxl", "--height", "512"), "give --height and --width"),
         (("lengths", "sdxl", "--height", "512", "--batch", "0"), "1 to 1,000,000 samples"),
         (("budget", "sdxl", "--samples", "0", "--peak", "1", "--mfu", "40%"), "at least one"),
     ],

@@ -98,7 +98,7 @@ def test_the_spec_is_found_from_a_pipeline(run, tmp_path):
         (("estimate", "lama", "--batch", "{}"), "llama"),
         (("estimate", "llama", "--batch", '{"txt": [1]}'), "did you mean 'text'"),
         (("estimate", "llama", "--batch", "{}"), "lacks the stream 'text'"),
-        (("estimate", "llama", "--batch", "[1]"), "maps streams to lists"),
+        (("estimate", "llama", "--batch", '"x"'), "maps streams to lists"),
         (("estimate", "llama", "--batch", "{"), "not JSON"),
         (("estimate", "llama", "--batch", '{"text": [-1]}'), "whole number"),
         (("estimate", "llama", "--batch", '{"text": [1.5]}'), "whole number"),

@@ -223,8 +223,13 @@ def test_a_spec_outside_of_the_library_writes_what_is_asked_for(project: Path, c
     text = spec.read_text()
     spec.write_text(text.replace("hidden: F", "hidden: 2*F"))
     capsys.readouterr()
-    assert spec.read_text() != text and main([*words, "--check"]) == 1 and "mine.py: differs" in capsys.readouterr().err
-    assert main([*words, "--data", "--out", str(out)]) == 0 and "forward" in capsys.readouterr().out
+    assert spec.read_text() != text and main([*words, "--check"]) == 1
+    told, errors = capsys.readouterr()
+    assert "mine.py: differs" in errors and "  forward: + " in told
+    assert main([*words, "--data", "--out", str(out)]) == 0 and capsys.readouterr().out == told
+    assert main([*words]) == 0 and capsys.readouterr().out == told
+    (project / "mine.py").write_text("# another's\n")
+    assert main([*words]) == 0 and "mine.py: which figures move is not known" in capsys.readouterr().err
 
 
 def test_a_path_writes_what_the_name_writes(project: Path) -> None:

@@ -7,6 +7,8 @@ from hypothesis import given, settings, strategies as st
 
 import symflops
 from symflops.cli.main import main
+from symflops.evaluate.batch import BatchError
+from symflops.formula.table import ConfigError
 from symflops.support.findings import SpecError
 
 SMALL = {"num_hidden_layers": 2, "hidden_size": 12, "num_attention_heads": 3, "intermediate_size": 20, "vocab_size": 30}
@@ -89,3 +91,20 @@ def test_a_window_keeps_all_but_one_of_its_tokens():
     config = {"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1, "sliding_window": 8}
     estimator = symflops.load("mistral").estimator(config, "decode", "torch")
     assert [sum(estimator.cache(estimator.moments(text=[[1, past]])).values()) for past in (3, 6, 7, 90)] == [32 * 4, 32 * 7, 32 * 7, 32 * 7]
+
+
+@pytest.mark.parametrize("regime", ["prefill", "decode", "generate"])
+def test_a_window_of_one_token_has_no_cache(regime):
+    """Transformers keeps the last ``[-1 + 1:]`` tokens then, which is all of them, and masks of more new tokens do not fit."""
+    with pytest.raises(ConfigError, match="window of 1 token"):
+        symflops.load("mistral").estimator({"sliding_window": 1}, regime, "torch")
+
+
+def test_images_of_a_step_without_a_past_are_refused():
+    estimator = symflops.load("qwen2_vl").estimator({}, "decode", "torch")
+    forward = [estimator.forward(estimator.moments(text=[[1, 30]], images=images)) for images in ([], [[1, 4, 4]])]
+    assert forward[0] == forward[1] > 0, "the cache has what the images became"
+    assert estimator.moments(text=[[9, 0]], images=[])
+    for text in ([[9, 0]], [[9, 0], [1, 30]]):
+        with pytest.raises(BatchError, match="a past for every text"):
+            estimator.moments(text=text, images=[[1, 4, 4]])

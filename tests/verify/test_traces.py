@@ -163,6 +163,29 @@ def test_two_numbers_of_layers_may_multiply():
     assert found.proven and equal(found.parameters, "outer*inner*width**2") and conditions(found) <= {"outer >= 2", "inner >= 2"}
 
 
+class Lettered(nn.Module):
+    """Fields that are named like the lengths of inputs."""
+
+    def __init__(self, b: int = 6, s: int = 10, h: int = 3) -> None:
+        super().__init__()
+        self.up, self.down = nn.Linear(b, s), nn.Linear(s, b)
+        self.heads = nn.ModuleList(nn.Linear(b, s) for _ in range(h))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.down(self.up(x))
+        return torch.cat([head(y) for head in self.heads], -1)
+
+
+def test_fields_named_like_lengths_are_no_lengths():
+    found = symflops.trace(Lettered, inputs={"x": {"shape": [2, 7, 6]}})
+    assert found.proven and found.numbers["forward"] == 2 * 2 * 7 * 6 * 10 * (2 + 3)
+    assert len(found.lengths) == 3 and found.lengths.keys().isdisjoint({"b", "s", "h"})
+    rows = {name: 5 for name, one in found.lengths.items() if one.origin != "x[2]"}
+    assert found.at({"b": 9, "s": 4, "h": 11, **rows})["forward"] == 2 * 5 * 5 * 9 * 4 * (2 + 11)
+    with pytest.raises(SymflopsError, match="has the field 'b', like a length of its inputs: give inputs"):
+        symflops.trace(Lettered)
+
+
 def test_an_operator_without_a_rule_is_listed():
     found = symflops.trace(modules.Unruled(), torch.randn(3, 8))
     assert "_trilinear" in found.missed and found.forward == 0

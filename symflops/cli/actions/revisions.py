@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ from symflops.analysis.revision import Moved, moved
 from symflops.api import load
 from symflops.cli.actions.generate import Output
 from symflops.cli.actions.stored_rules import ENDING
+from symflops.library.cache import keep, kept, place
 from symflops.read.spec_files import SpecFile
 from symflops.read.variants import DEFAULT, config_of
 from symflops.support.errors import SymflopsError
-from symflops.support.reading import json_object, parse_json
+from symflops.support.files import digest
+from symflops.support.reading import json_object, parse_json, read_text
 
 WIDTH, MOST = 80, 6
 Revisions = dict[str, list[Moved]]
@@ -22,19 +25,49 @@ Revisions = dict[str, list[Moved]]
 
 
 def revisions(out: Path, file: SpecFile, output: Output) -> Revisions:
-    """Compare the programs of a spec with those below ``out``; programs that are new, or as they were, are left out."""
+    """Compare the programs of a spec with those before; programs that are new, or as they were, are left out.
+
+    A program before is the one below ``out``, or that of the module there (:func:`remembered`).
+    """
     found: Revisions = {}
     for name, text in output.files.items():
         path = out / name
-        if path.suffix != ".json" or name.endswith(ENDING) or not path.is_file():
+        if path.suffix != ".json" or name.endswith(ENDING):
             continue
         try:
-            before, after = json_object(str(path)), parse_json(text, name)
-            if before != after:
+            before, after = json_object(str(path)) if path.is_file() else remembered(path), parse_json(text, name)
+            if before is not None and before != after:
                 found[path.stem] = moved(before, after, sizes_of(file, path.stem)) if figures(before) != figures(after) else []
         except SymflopsError:  # what is there is damaged, or was stored under other rules
             continue
     return found
+
+
+def remembered(path: Path) -> Any:
+    """The program of a module that stands without it, such as ``llama.json`` of ``llama.py``; None if it is not known.
+
+    It is in the user's cache if this version of symflops wrote the module as it is there.
+    """
+    with suppress(OSError):
+        found = kept(entry(path))
+        if found and path.with_suffix(".py").is_file() and found[0]["module"] == digest(read_text(path.with_suffix(".py"))):
+            return parse_json(found[1], str(path))
+    return None
+
+
+def remember(path: Path, program: str, module: str) -> None:
+    """Keep the text of a program for :func:`remembered`, if there is a home folder."""
+    with suppress(OSError):
+        keep(entry(path), program, module=digest(module))
+
+
+def entry(path: Path) -> Path:
+    """The path in the user's cache of a program that would stand at ``path``.
+
+    Raises:
+        OSError: there is no home folder.
+    """
+    return place("modules") / f"{digest(str(path.resolve()))[:16]}.json"
 
 
 def figures(program: Mapping[str, Any]) -> dict[str, Any]:

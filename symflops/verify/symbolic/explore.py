@@ -11,7 +11,7 @@ from typing import Any
 
 from symflops.support.errors import SymflopsError
 from symflops.verify.symbolic.inputs import LENGTHS, Given
-from symflops.verify.symbolic.target import LiveTarget, Place, Target, places
+from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, places
 from symflops.verify.symbolic.tracer import Example
 from symflops.verify.tensors import needed
 
@@ -47,7 +47,10 @@ def example_of(target: Target | LiveTarget, given: Given | None = None) -> Examp
             model = target.build(settings)
     except Exception as error:
         raise SymflopsError(f"{target.kind.__name__} cannot be built: {said(error)}") from error
-    layers = depths_in(target, model, dict(places(settings)))
+    own = dict(places(settings))
+    if not given and (both := lengths.keys() & map(dotted, own)):
+        raise SymflopsError(f"{target.kind.__name__} has the field '{min(both)}', like a length of its inputs: give inputs")
+    layers = depths_in(target, model, own)
     errors: dict[str, None] = {}
     for few in (*FEW, None):
         depths = {place: min(number, few or number) for place, number in layers.items()}

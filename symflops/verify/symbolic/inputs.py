@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,12 +194,19 @@ class Given:
         kwargs: Keyword arguments of the call.
         outputs: Names of the outputs that the loss sums; by default the main output.
         numbers: Whether integers in lists, such as the sides of pictures, are lengths, too.
+        taken: Names of fields of the config, which no length may have.
     """
 
     def __init__(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Sequence[str] = (), numbers: bool = True
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        outputs: Sequence[str] = (),
+        numbers: bool = True,
+        taken: Collection[str] = (),
     ) -> None:
         self.outputs, self.numbers = outputs, numbers
+        self.taken = frozenset(taken)
         self.torch = needed("torch")
         self.lengths: dict[str, int] = {}
         self.origins: dict[str, str] = {}
@@ -229,8 +236,8 @@ class Given:
 
     def length(self, side: int, origin: str) -> str:
         """The letter of a new length."""
-        number = len(self.lengths)
-        letter = LETTERS[number] if number < len(LETTERS) else f"n{number}"
+        further = (f"n{number}" for number in itertools.count())
+        letter = next(one for one in itertools.chain(LETTERS, further) if one not in self.taken and one not in self.lengths)
         self.lengths[letter], self.origins[letter] = side, origin
         return letter
 

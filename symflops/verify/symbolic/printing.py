@@ -29,8 +29,9 @@ def figures(traced: Traced, short: Mapping[sympy.Symbol, sympy.Symbol] = Mapping
 
 def in_terminal(traced: Traced) -> str:
     """The whole trace as text of 80 columns, with a letter for each field."""
-    lengths = [name for name, one in traced.fields.items() if one.kind == "symbolic" and is_length(name)]
-    names = letters_of((name for name in traced.symbols() if not is_length(name)), lengths)
+    every = traced.lengths.keys() or MEANINGS.keys()
+    lengths = [name for name in traced.symbols() if name in every]
+    names = letters_of((name for name in traced.symbols() if name not in every), lengths)
     short = {symbol(name): symbol(letter) for name, letter in names.items()}
     lines = [f"{traced.name}: {grade(traced)}", ""]
     for name, text in figures(traced, short):
@@ -49,7 +50,7 @@ def in_terminal(traced: Traced) -> str:
     for kind in ("derived", "specialised", "dropped"):
         for one in (one for one in traced.fields.values() if one.kind == kind):
             lines += labelled(kind, one.note if kind == "derived" else f"{one.name} = {one.value}: {one.note}")
-    if unused := [name for name, one in traced.fields.items() if one.kind == "unused" and not is_length(name)]:
+    if unused := [name for name, one in traced.fields.items() if one.kind == "unused" and name not in every]:
         lines += labelled("unused", ", ".join(unused))
     if traced.missed:
         lines += labelled("not counted", ", ".join(f"{name} ({times} times)" for name, times in traced.missed.items()))
@@ -57,11 +58,6 @@ def in_terminal(traced: Traced) -> str:
         lines += labelled("not run", f"{', '.join(traced.idle)}: these inputs do not reach it")
     lines += labelled("example", ", ".join(f"{name} {value:,}" for name, value in traced.numbers.items()))
     return "\n".join([*lines, "", *tree(traced.rows(short), traced.name)])
-
-
-def is_length(name: str) -> bool:
-    """Whether a name is that of a length of the inputs."""
-    return name in MEANINGS or (len(name) == 1 and name.islower()) or (name[0] == "n" and name[1:].isdigit())
 
 
 def grade(traced: Traced) -> str:

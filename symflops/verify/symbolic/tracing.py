@@ -64,8 +64,10 @@ def trace(
 
     if not live and inputs is None:
         return run(None)
+    taken = {dotted(place) for place, _ in places(target.settings({}))}
     given, plain = (
-        Given(args, kwargs, (), numbers) if live else Given((), inputs or {}, outputs, numbers) for numbers in (True, False)
+        Given(args, kwargs, (), numbers) if live else Given((), inputs or {}, outputs, numbers, taken)
+        for numbers in (True, False)
     )
     if given.lengths == plain.lengths:
         return run(plain)
