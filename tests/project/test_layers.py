@@ -26,7 +26,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     ("moved", "support"), ("formula",), ("ir",), ("read.spec_files",), ("evaluate", "training.devices"), ("ops",), ("read",), ("build",), ("derive",), ("count",), ("lower",),
     ("evaluate.specialise", "evaluate.folding", "evaluate.assumed", "evaluate.misfit"), ("emit",), ("compiler",), ("library.records",), ("api",), ("library",), ("lookup",),
-    ("training.introspect",), ("training.meter",), ("training.frameworks",), ("analysis",), ("verify",), ("cli.actions",), ("draft",), ("cli",),
+    ("training.introspect",), ("training.meter",), ("training.frameworks",), ("analysis",), ("verify",), ("cli.actions",), ("draft",), ("cli",), ("__main__",),
 )  # fmt: skip
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # the same within a folder, of its files and sub-folders; what is on one line may import each other's files, but in no cycle
