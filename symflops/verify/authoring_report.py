@@ -39,7 +39,8 @@ def render(report: LiveReport, others: Sequence[LiveReport] = ()) -> str:
     if report.exact:
         return f"{head}: exact: {_passes(report)}"
     rows = _Shapes([report, *(other for other in others if other is not report)])
-    lines = [f"{head}: differs", *_missing(report, rows), *_extra(report, rows), *_wrong(report, rows)]
+    found = "differs" if not report.unrun or report.missing or report.extra or report.wrong else "parameters are equal"
+    lines = [f"{head}: {found}", *_missing(report, rows), *_extra(report, rows), *_wrong(report, rows)]
     lines.append(f"  parameters: {render_figure(report.parameters)}")
     if report.unrun:
         return "\n".join([*lines, f"  no passes to compare: {report.unrun}"])

@@ -29,6 +29,7 @@ from symflops.api import Model
 from symflops.evaluate.config import as_json
 from symflops.evaluate.sizes import is_null, look_up, sizes_of
 from symflops.evaluate.stored import stored_of
+from symflops.formula.formula import symbols
 from symflops.ir.program import Field
 from symflops.ir.spec import Spec
 from symflops.support.findings import SymflopsError, did_you_mean
@@ -326,6 +327,27 @@ def signature_of(kind: type) -> Mapping[str, Any]:
     made = {item.name: item.default_factory for item in fields if item.default_factory is not dataclasses.MISSING}
     given = {item.name: item.default for item in parameters if item.default is not inspect.Parameter.empty}
     return {name: as_json(made[name]() if name in made else value) for name, value in given.items()}
+
+
+def other_defaults(model: Model, reference: str, folder: Path) -> dict[str, Any]:
+    """Map letters of sizes to the defaults of a class, where they differ from the spec's.
+
+    A formula of other sizes is a default of the class, too, unless the class states a value. Its value follows from the class's
+    own defaults. Sizes for which the class has no value are left out.
+    """
+    program = replace(model.program(["forward"], ["symflops"], {}), census=None)
+    needed = [field for field in program.fields if field.required and field.default is None]
+    defaults, written = class_defaults(reference, folder), written_defaults(reference, folder)
+    known = {field.keys[0]: look_up(defaults, field.keys) for field in needed}
+    theirs = sizes_of(stored_of(program), _completed(defaults, known, needed))
+    config: dict[str, Any] = _completed({}, dict.fromkeys(known), needed)
+    found = {}
+    for field in (field for field in program.fields if look_up(defaults, field.keys) is not None):
+        value, stated = theirs[field.letter], look_up(written, field.keys) is not None
+        formula = not isinstance(field.default, (bool, str, tuple, type(None))) and any(symbols(field.default))
+        if (formula and stated) or value != sizes_of(stored_of(program), config)[field.letter]:
+            found[field.letter], config = value, with_value(config, field.keys[0], value)
+    return found
 
 
 def default_differences(model: Model) -> Iterator[str]:

@@ -52,7 +52,7 @@ class LiveReport:
         modules: (path with ``*`` for indices, forward FLOPs) of modules whose forward FLOPs differ.
         real: (name, shape) of all parameters of the real model.
         sizes: (letter, value) of the sizes that a shape may consist of.
-        unrun: Why no FLOPs were compared, for an unfinished spec; else empty.
+        unrun: Why no FLOPs were compared; else empty.
         single: Whether some length of the batch is 1.
         masks: Comparison of attention masks, which do not change PyTorch's count of FLOPs; None without attention.
     """
@@ -99,8 +99,10 @@ class Counts:
     modules: Mapping[str, int]
 
 
-def verify_live(model: Model, case: LiveCase) -> LiveReport:
+def verify_live(model: Model, case: LiveCase, lenient: bool = False) -> LiveReport:
     """Build and run the real class of one case; compare parameters, FLOPs and modules with the spec.
+
+    If the class does not run, and ``lenient`` is true, parameters alone are compared.
 
     Raises:
         SymflopsError: a package is missing, the class does not exist, or it does not accept the case.
@@ -125,7 +127,7 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
         ),
         masks=None if model.partial else large if elements > LARGE else masks_of(model, case),
         **parameter_differences(expected, instances_of(program, trained.sizes), aliases),
-        **passes(model, real, case, trained, inferred, list(aliases)),
+        **passes(model, real, case, trained, inferred, list(aliases), lenient or model.partial),
     )
 
 
@@ -170,11 +172,17 @@ def reference_of(model: Model, case: LiveCase) -> str:
 
 
 def passes(
-    model: Model, real: Any, case: LiveCase, trained: InterpretedEstimator, inferred: InterpretedEstimator, aliases: list[str]
+    model: Model,
+    real: Any,
+    case: LiveCase,
+    trained: InterpretedEstimator,
+    inferred: InterpretedEstimator,
+    aliases: list[str],
+    lenient: bool,
 ) -> dict[str, Any]:
     """Measure and derive the FLOPs of a case, as fields of :class:`LiveReport` with their names.
 
-    If an unfinished spec does not provide all inputs, the figures are 0, and ``unrun`` has the reason.
+    If ``lenient`` and the class does not run, the figures are 0, and ``unrun`` has the reason.
 
     Args:
         model: The spec.
@@ -183,6 +191,7 @@ def passes(
         trained: The estimator of training.
         inferred: The estimator of inference.
         aliases: All names of parameters.
+        lenient: Whether a class may fail to run, as it does if an unfinished spec does not provide all inputs.
     """
     try:
         arguments = moved(arguments_of(trained.program, case.batch, trained.sizes, case.arguments), case.device)
@@ -191,10 +200,10 @@ def passes(
         inference, nothing = run(real, arguments, case, train=False, outputs=outputs)
         moments = trained.moments(**case.batch)
     except SymflopsError as error:
-        if not model.partial:
+        if not lenient:
             raise
         figures = dict.fromkeys(("forward", "backward", "inference", "inference_backward"), Figure(0, 0))
-        return {**figures, "modules": (), "unrun": str(error)}
+        return {**figures, "modules": (), "unrun": str(error).removeprefix(f"{case.label}: ")}
     work = trained.running(moments)
     return {
         "forward": Figure(forward.total, trained.forward(moments)),

@@ -201,7 +201,7 @@ def test_gradients_through_a_frozen_model_are_read_off_its_inputs():
 
     loop = Loop(model)
     loop.step(projected, outside=2 * 2 * 16 * 32 * 32)
-    assert loop.settled().executed == loop.seen and len(loop.proofs()) == 1
+    assert loop.settled().executed == loop.seen and any("proven on the first step (" in line and "Linear ran too" in line for line in loop.lines)
     loop.step(lambda model: model(input_ids=IDS).logits.sum())
     assert loop.meter.executed == loop.seen
 

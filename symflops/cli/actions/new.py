@@ -72,9 +72,6 @@ def start(name: str, folder: Path, like: str | None = None, features: Sequence[s
     Raises:
         SymflopsError: the name is invalid, the spec to copy does not exist, or a file exists already.
     """
-    reason = why_not_identifier(name) or ("" if MODULE.match(name) else "lower case letters, digits and underscores")
-    if reason:
-        raise SymflopsError(f"'{name}' cannot name a spec: {reason}")
     path = folder / f"{name}.yaml"
     source = find_spec(like) if like is not None else SpecFile(SKELETON.parent, SKELETON, "skeleton")
     if features and like is None:
@@ -83,6 +80,18 @@ def start(name: str, folder: Path, like: str | None = None, features: Sequence[s
     cases = source.path.with_name(f"{source.path.stem}.cases.yaml")
     if cases.is_file() and not features:
         files.append((folder / f"{name}.cases.yaml", CASE + read_text(cases)))
+    return unwritten(name, folder, files)
+
+
+def unwritten(name: str, folder: Path, files: list[tuple[Path, str]]) -> list[tuple[Path, str]]:
+    """Return the files (path, text) of a new spec ``name``, and the schema that editors read if ``folder`` has none.
+
+    Raises:
+        SymflopsError: the name is invalid, or a file exists already.
+    """
+    reason = why_not_identifier(name) or ("" if MODULE.match(name) else "lower case letters, digits and underscores")
+    if reason:
+        raise SymflopsError(f"'{name}' cannot name a spec: {reason}")
     if not is_schema(beside(folder, schema_line(folder))):
         files.append((beside(folder, schema_line(folder)), editor_schema("spec")))
     taken = [path for path, _ in files if path.exists()]
@@ -118,11 +127,9 @@ def spec_text(name: str, source: SpecFile, like: str | None, path: Path, where: 
         where: The relative path of the JSON Schema, for the first line.
         features: The features to add to the copy.
     """
-    yaml = YAML(typ="rt")
-    yaml.preserve_quotes, yaml.width = True, 10_000
-    yaml.indent(mapping=2, sequence=4, offset=2)
     text = source.source().text
     lines = text.split("\n", 1)
+    yaml = printer()
     document: Any = yaml.load(lines[1] if lines[0].startswith(LINE) else text)
     document["name"] = name
     origin = "as a small decoder"
@@ -135,13 +142,31 @@ def spec_text(name: str, source: SpecFile, like: str | None, path: Path, where: 
         if features:
             without_class(document)
             document.pop("expect", None)
+    return f"{LINE}{where}\n{commented(document, name, origin, path)}"
+
+
+def commented(document: CommentedMap, name: str, origin: str, path: Path) -> str:
+    """Render the spec ``name``, which is to be written to ``path``, with a comment on its origin and on each part."""
     document.yaml_set_start_comment(HEAD.format(name=name, origin=origin, file=path))
     for key, comment in COMMENTS.items():
         if key in document:
             document.yaml_set_comment_before_after_key(key, before=f"\n{comment}")
+    return dumped(document)
+
+
+def printer() -> YAML:
+    """Reader and writer of YAML that keeps comments, quotes and long lines."""
+    yaml = YAML(typ="rt")
+    yaml.preserve_quotes, yaml.width = True, 10_000
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    return yaml
+
+
+def dumped(document: Any) -> str:
+    """Render a document as YAML."""
     printed = StringIO()
-    yaml.dump(document, printed)
-    return f"{LINE}{where}\n{printed.getvalue()}"
+    printer().dump(document, printed)
+    return printed.getvalue()
 
 
 def begin(files: Sequence[tuple[Path, str]]) -> None:

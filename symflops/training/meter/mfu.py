@@ -55,6 +55,7 @@ class MFUMeter(Counts):
         hidden: Phases that are timed and counted but not logged.
         log_every: Number of steps between two lines of rates, which the first process prints through ``log``. 0 for no lines.
         log: Prints one line.
+        warmup: Number of first steps that are in no printed rate and in no :meth:`summary`.
         clock: Returns seconds.
         device: Where tensors of lengths are summed; by default on their own device.
         reason: The reason for a missing estimator, for the warning.
@@ -69,6 +70,7 @@ class MFUMeter(Counts):
         fallback: str | None = None, device_name: str | None = None, properties: Any = None, keys: str = "plain",
         hidden: tuple[str, ...] = ("ref",), log_every: int = 0, log: Callable[[str], object] | None = print,
         clock: Callable[[], float] | None = time.perf_counter, device: Any = None, reason: str = "",
+        warmup: int = 0,
     ) -> None:  # fmt: skip
         count, wrong = devices_of((world_size() if scope == "global" else 1) if devices is None else devices)
         check_options(keys, scope, count, log_every, {"log": log, "clock": clock})
@@ -92,6 +94,7 @@ class MFUMeter(Counts):
             self.peak = Peak(None, name, str(dtype), why=str(error))
         self._start = self._stopped = self.clock()
         self._pauses, self._idle = 0, 0.0
+        self.warmup, self._taken = steps_of(warmup), 0
         self.made: Any = None
         if not self.phases:
             self.warn(f"no MFU: {reason or 'no estimator was given'}")
@@ -255,6 +258,7 @@ class MFUMeter(Counts):
         window, self._start = seconds_of(now - self._start if seconds is None else seconds), now
         due = self.log_every and (self.steps + steps) // self.log_every > self.steps // self.log_every
         self.steps += steps
+        warm, self._taken = self._taken >= self.warmup, self._taken + steps
         found: dict[str, float] = {}
         self.settle()
         ran = []
@@ -265,10 +269,25 @@ class MFUMeter(Counts):
         known = [(phase, mine) for phase, mine in ran if phase.surfaced and mine is not None]
         idle = not any(mine.model for _, mine in known)  # if another phase ran, this window's time belongs to it
         for phase, mine in known:
-            phase.interval += mine if mine.model or idle else Window()
+            if warm and (mine.model or idle):
+                phase.interval += mine
+                phase.steady.add(mine)
             found.update(metrics(self.keys, phase.name, self._guarded(self._values, mine) or {}))
         if due and known:
             self._print()
+        return found
+
+    def summary(self) -> dict[str, float]:
+        """The rates over all steps after the warm-up, as mean (sums over sums) and median of the windows.
+
+        ``useful`` figures and ``mfu`` are of the model's work, ``executed`` figures and ``hfu`` of all work that ran. FLOPs are
+        per second and device. With several phases, the name of each comes first: ``actor/mfu_mean``. Phases that did not run
+        have no keys.
+        """
+        found: dict[str, float] = {}
+        for phase in self.phases.values():
+            rates = phase.steady.rates(self.devices, self.peak.flops_per_second)
+            found.update({f"{phase.name}/{key}" if phase.name else key: value for key, value in rates.items()})
         return found
 
     def _window(self, phase: Phase, seconds: float, steps: int) -> Window | None:

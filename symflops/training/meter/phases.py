@@ -17,6 +17,7 @@ from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.units import in_flops
 from symflops.training.meter.accumulate import Accumulator
 from symflops.training.meter.keys import PRESETS
+from symflops.training.meter.steady import Steady
 from symflops.training.meter.types import Sums, Window
 
 
@@ -73,7 +74,8 @@ class Phase:
         held: Sums of this window over the group of processes.
         partial: Whether sums of this window are missing, so that it has no rates.
         given: Streams that a batch has had, or that were reported missing.
-        interval: The windows since the last printed line.
+        interval: The windows since the last printed line, after the warm-up.
+        steady: All windows after the warm-up.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Phase:
     partial: bool = False
     given: set[str] = field(default_factory=set)
     interval: Window = field(default_factory=Window)
+    steady: Steady = field(default_factory=Steady)
 
     @classmethod
     def of(cls, name: str, estimator: Any, surfaced: bool, device: Any) -> Phase:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from symflops.training.meter.calls import Piece
+from symflops.training.meter.outside import WATCHES, Outside
 from symflops.training.meter.witness import Verdict, Witness, sentence, work_of
 
 WITNESS = "torch"
@@ -50,10 +51,19 @@ class Proofs:
     def __init__(self, watch: Any, wanted: bool) -> None:
         self.watch, self.wanted, self.left_over = watch, wanted, TRIES if wanted else 0
         self.witness: Witness | None = None
+        self.outside: Outside | None = None
+        WATCHES.add(watch)
         self.models: list[Any] = []
         self.pending: list[tuple[Witness, list[Part], list[tuple[Any, str]]]] = []
         self.changed: list[tuple[Any, str]] = []
         self.spoilt, self.failed = False, ""
+
+    def arm(self) -> None:
+        """See modules that are not watched from now on, until a step is proven."""
+        if any(one.compiled for one in self.watch.models):
+            self.stop()
+        elif self.left_over and self.outside is None:
+            self.outside = Outside(self.watch)
 
     def again(self, model: Any, changes: Iterable[str]) -> None:
         """Prove the running step: ``model`` has changed."""
@@ -68,7 +78,8 @@ class Proofs:
                 self.left_over = 0
                 self.watch.tell("the first step is not proven: PyTorch sees no operators of a compiled model")
                 return
-            self.witness = Witness(one.root for one in models)
+            self.arm()
+            self.witness = Witness((one.root for one in models), self.outside)
         if self.witness is not None:
             self.models = list(models)
             part = model.part.name if model.part is not None else ""
@@ -83,7 +94,9 @@ class Proofs:
         """Let PyTorch be as it was."""
         if self.witness is not None:
             self.witness.end()
-        self.witness = None
+        if self.outside is not None:
+            self.outside.end()
+        self.witness = self.outside = None
 
     def close(self, calls: list[Any]) -> None:
         """End the proof of a step that had ``calls``, and compare the steps whose programs are there."""
@@ -98,6 +111,8 @@ class Proofs:
             except Exception as error:
                 self.watch.tell(f"the first step is not proven: {type(error).__name__}: {error}")
             self.changed = []
+        if self.watch.models:
+            self.arm()
         self.pending = [one for one in self.pending if not self._compared(*one)]
         if self.failed:
             self.watch.refused(self.failed)
@@ -131,7 +146,7 @@ class Proofs:
         except Exception as error:
             self.watch.tell(f"the first step is not proven: {type(error).__name__}: {error}")
             return True
-        text, holds = sentence(verdicts)
+        text, holds = sentence(verdicts, witness.outside)
         if holds:
             self.watch.tell(text)
             for model, name in changed:  # an attribute that does not change the work

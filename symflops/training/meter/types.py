@@ -25,6 +25,7 @@ class DefaultOptions(TypedDict, total=False):
     log: Callable[[str], object]
     clock: Callable[[], float]
     device: Any
+    warmup: int
 
 
 class MeterOptions(DefaultOptions, total=False):

@@ -110,7 +110,7 @@ class Watched(Hooks):
     def _opened(self, module: Any) -> None:
         """Read the state of the model, before a call of it runs."""
         self.state, self.past, self.kept = None, cached_tokens(self.arguments), -1
-        self.rated = not (self.watch.meter.is_paused or self.past) and (self.grad or self.root.training or not self.main)
+        self.rated = not (self.watch.meter.is_paused or self.past) and self.trains()
         if self.fresh:
             self._compare()
         assert self.print is not None
@@ -124,6 +124,12 @@ class Watched(Hooks):
             self.watch.tell(f"what trains has changed: {self.state.live.reading.words}")
         if self.rated:
             self.watch.proofs.entered(self)
+
+    def trains(self) -> bool:
+        """Whether a call now is no evaluation."""
+        import torch
+
+        return torch.is_grad_enabled() or self.root.training or not self.main
 
     def _observe(self, state: State) -> None:
         """Observe a call that tells more than earlier ones: how far recomputation runs, and where gradients enter."""
@@ -304,6 +310,7 @@ class Watch:
         """Watch a model, unless it is watched already."""
         if all(one.root is not wrappers_of(module)[-1] for one in self.models):
             self.models.append(Watched(self, module, spec, regime, main))
+            self.proofs.arm()
 
     def remove(self) -> None:
         """Remove all hooks; calls of the running step still count."""

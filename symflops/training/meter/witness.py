@@ -63,11 +63,13 @@ class Witness(Hooks):
         made: Of each running backward pass, the graph task that made its nodes.
         problem: Why the step could not be counted; empty if it was.
         types: Number type -> FLOPs.
+        outside: What ran outside of the watched calls.
     """
 
-    def __init__(self, roots: Iterable[Any]) -> None:
+    def __init__(self, roots: Iterable[Any], outside: Any = None) -> None:
         import torch
 
+        self.outside = outside
         self.seen: Counter[tuple[Place, str]] = Counter()
         self.runs: Counter[tuple[int, str]] = Counter()
         self.foreign: dict[str, Place] = {}
@@ -197,9 +199,11 @@ class Witness(Hooks):
         """Add the FLOPs of one operator to the place where it belongs."""
         backward = in_backward()
         place = self.stack[-1] if self.stack else self._of_node() if backward else OUTSIDE
-        if place is OUTSIDE:
-            return
         flops = flops_of(operator, arguments, named, result)
+        if place is OUTSIDE:
+            if backward and self.outside is not None and self.outside.running is None:
+                self.outside.backward += flops or 0
+            return
         if flops is None:
             if getattr(operator, "namespace", "") not in ("aten", "prim", "prims"):
                 self.foreign.setdefault(str(operator).rpartition(".")[0], place)
@@ -283,7 +287,7 @@ class Verdict:
         modules: Number of modules that did work.
         differences: A sentence for each difference.
         unseen: Module -> why less work was seen in it than counted: an operator without a formula, or a fused head.
-        share: The share of the counted FLOPs that was compared.
+        total, missed: Counted FLOPs, and those of them that were not compared.
     """
 
     def __init__(self, number: int, witness: Witness, derived: Work, rows: Work | None = None, head: str = "") -> None:
@@ -313,9 +317,8 @@ class Verdict:
                     if kind == "forward" and stack and starred(stack[-1]) == path
                 }
                 self.differences.append(cause(path, figures, single))
-        total = sum(two["", kind] for kind in KINDS)
-        missed = sum(two[path, kind] - one[path, kind] for path in self.unseen for kind in KINDS)
-        self.share = 1 - missed / total if total else 1.0
+        self.total = sum(two["", kind] for kind in KINDS)
+        self.missed = sum(two[path, kind] - one[path, kind] for path in self.unseen for kind in KINDS)
 
 
 def cause(path: str, figures: Mapping[str, tuple[int, int]], single: Mapping[str, int]) -> str:
@@ -362,16 +365,21 @@ def inside(path: str, outer: str) -> bool:
     return path != outer and (not outer or path.startswith(f"{outer}."))
 
 
-def sentence(verdicts: Iterable[Verdict]) -> tuple[str, bool]:
-    """The line about a proof, and whether rates may be logged."""
+def sentence(verdicts: Iterable[Verdict], outside: Any = None) -> tuple[str, bool]:
+    """The line about a proof, and whether rates may be logged; ``outside`` is what ran outside of watched calls."""
     found = list(verdicts)
     wrong = [text for one in found for text in one.differences]
+    wrong += outside.differences() if outside is not None else []
     if wrong:
         more = f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         return f"what ran is not what was counted: {'; '.join(wrong[:3])}{more}", False
-    modules, share = sum(one.modules for one in found), min((one.share for one in found), default=1.0)
+    modules, executed = sum(one.modules for one in found), sum(one.total for one in found)
+    compared = executed - sum(one.missed for one in found)
     unseen = sorted({why for one in found for why in one.unseen.values()})
-    word = "proven" if share >= ENOUGH else "compared"
+    if outside is not None:
+        executed, unseen = executed + outside.flops, [*unseen, *outside.notes()]
+    share = compared / executed if executed else 1.0
+    word = "proven" if share >= ENOUGH and not (outside is not None and outside.hidden) else "compared"
     notes = [
         *([f"{100 * share:.1f} % of its FLOPs"] if unseen else []),
         *unseen,
