@@ -49,7 +49,10 @@ def objects(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["llama", "unet_2d_condition", "deepseek_v3", "bilinear", "qwen3_vl", "wan"])
 def test_reprs_are_short_and_say_what_it_is(name):
     for kind, one in objects(name).items():
-        told = repr(one).splitlines()[0] if kind == "explanation" else repr(one)  # it prints its tree
+        if kind == "explanation":  # it prints its tree, under the title
+            assert repr(one).startswith(load(name).spec.title)
+            continue
+        told = repr(one)
         assert len(told) <= LONGEST and "\n" not in told, (kind, len(told))
         assert not re.search(r" at 0x[0-9a-f]+", told), (kind, told)
         assert kind in ("regime", "convention", "meter", "catalog", "case") or name in told, (kind, told)
