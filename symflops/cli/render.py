@@ -102,7 +102,7 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
         pieces = fragments(program, __version__, **wide)
         return {f"{program.name}-{piece}.{ending}": text for piece, text in pieces.items()}
     if args.format == "html":
-        return {f"{model.spec.name}.{ending}": html_page(model, known, regimes, conventions, args.against, args.full)}
+        return {f"{model.spec.name}.{ending}": html_page(model, known, regimes, conventions, args.against, True)}
     if args.format == "pdf":
         tools()  # before the work, not after it
     shown = page(model, known, regimes, conventions or (CONVENTIONS if args.full else CONVENTIONS[:1]), args.against, args.full)

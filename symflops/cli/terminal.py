@@ -118,8 +118,11 @@ def styled(text: str, style: str) -> str:
 
 
 def tell(text: object) -> None:
-    """Print a message of a command to standard error."""
-    print(f"symflops: {text}", file=sys.stderr)
+    """Print a message of a command to standard error; ignore a failure to print, so that the answer stays."""
+    import contextlib
+
+    with contextlib.suppress(OSError, ValueError):
+        print(f"symflops: {text}", file=sys.stderr, flush=True)
 
 
 def scaled(value: int) -> str:

@@ -27,21 +27,21 @@ def counted(monkeypatch, tmp_path):
 
 @pytest.mark.thorough
 def test_a_proof_is_remembered(counted, tmp_path, capsys):
-    assert symflops.estimate(LLAMA, BATCH, prove=True)["evidence"]["grade"] == "proven here"
+    assert symflops.estimate(LLAMA, BATCH, prove=True)["evidence"]["grade"] == "proven for all sizes"
     path = tmp_path / "config.json"
     path.write_text(json.dumps(LLAMA))
     for _ in range(2):
         assert main(["estimate", "--config", str(path), "--batch", json.dumps(BATCH), "--prove", "--json"]) == 0
     out, error = capsys.readouterr()
     assert "proven here: transformers.LlamaForCausalLM" in error and "all accounted for" in error
-    assert json.loads(out.splitlines()[-1])["evidence"]["grade"] == "proven here"
+    assert json.loads(out.splitlines()[-1])["evidence"]["grade"] == "proven for all sizes"
     assert len(counted) == 1
     assert symflops.estimate(LLAMA, BATCH)["evidence"]["grade"] != "proven here"
 
 
 @pytest.mark.thorough
 def test_a_class_of_diffusers(counted):
-    assert symflops.estimate(WAN, {"latent": [[2, 4, 4]], "prompt": [7]}, prove=True)["evidence"]["grade"] == "proven here"
+    assert symflops.estimate(WAN, {"latent": [[2, 4, 4]], "prompt": [7]}, prove=True)["evidence"]["grade"] == "proven for all sizes"
 
 
 @pytest.mark.thorough

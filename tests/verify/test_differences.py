@@ -130,9 +130,12 @@ def test_who_leaves_out_the_work_of_a_sentence(name):
     for first, second in permutations(rules, 2):
         for cause, changed in comparison.causes(rules[first], rules[second]).items():
             words, flops = cause.words(changed, first, second), sum(changed.values())
-            counted = {name: {piece in numbers(rules[name]) for piece in changed} for name in (first, second)}
+            told = [piece for piece, change in changed.items() if (change > 0) == (flops > 0)]  # the larger part of a cause
+            counted = {name: {piece in numbers(rules[name]) for piece in told} for name in (first, second)}
             found = LEFT_OUT.fullmatch(words)
             if found is None:
+                if "backward pass of" in words:  # of 0 x forward: that pass is left out
+                    continue
                 assert counted == {first: {True}, second: {True}}, (first, second, words)
                 continue
             other = first if found["who"] == second else second

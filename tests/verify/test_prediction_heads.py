@@ -81,7 +81,7 @@ def test_the_default_says_what_it_leaves_out(capsys):
     assert model.estimator({}, "mtp").notes(batch) == model.estimator({"num_nextn_predict_layers": 0}, "full").notes(batch) == []
     other = load("deepseek_v32").estimator({"num_nextn_predict_layers": 1})  # its class does not know the key
     assert len(other.notes(batch)) == 1 and not other.unread and not other.evidence["unread"]
-    page = ["render", "deepseek_v3", "--regime", "full", "--format", "markdown"]
+    page = ["render", "deepseek_v3", "--regime", "full", "--format", "markdown", "--full"]
     assert main(page) == 0
     assert "leaves out the layers that predict tokens further ahead" in capsys.readouterr().out
 
