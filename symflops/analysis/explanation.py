@@ -117,7 +117,7 @@ class Explanation:
 
     @property
     def cache(self) -> dict[str, dict[str, Any]]:
-        """What the batch keeps for further tokens, by kind: ``elements``, and its ``form``, moment -> coefficient."""
+        """Elements that the batch keeps for further tokens, by kind: ``elements``, and its ``form``, moment -> coefficient."""
         elements = self.model.cache(self.model.moments(**self.batch))
         forms = self.model.stored.regimes[self.model.regime].get("cache", ())
         names = {kind: {self._moment(place): self._printer.text(form) for place, form in terms} for kind, terms in forms}

@@ -206,7 +206,7 @@ def kept_alone(graph: Graph) -> Graph:
 
 
 def kept_after(works: Sequence[Work], graph: Graph, mode: str) -> tuple[tuple[str, str, Expr], ...]:
-    """What is kept after all calls of a regime, as (kind, index set, elements per item).
+    """List the elements that are kept after all calls of a regime: (kind, index set, elements per item).
 
     ``works`` is that of :func:`kept_alone`, in one call.
     """

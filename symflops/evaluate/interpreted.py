@@ -173,7 +173,7 @@ class InterpretedEstimator:
             raise self._explained(error) from None
 
     def read(self, batch: Mapping[str, Any]) -> Moments:
-        """As :meth:`moments`, whose errors show an example of a batch; these do not."""
+        """Compute the moments of a batch; an error comes without the example that :meth:`moments` adds."""
         values, padded = self._batches.moments(batch)
         return Moments(self._names, values, padded, self.whole, self.padded_sums)
 
@@ -265,7 +265,7 @@ class InterpretedEstimator:
         return self.coefficients["total"]
 
     def cache(self, m: Moments, bytes_each: int = 0) -> dict[str, int]:
-        """What the batch keeps for further tokens after its calls, by kind: elements, or bytes if an element has some.
+        """Elements that the batch keeps for further tokens after its calls, by kind; bytes if ``bytes_each`` is given.
 
         Empty if the regime keeps nothing.
         """

@@ -145,7 +145,7 @@ OF_OTHERS = "keys and values of other tokens"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What an operator keeps for later calls of the model, per item: ``rows`` of ``width`` elements.
+    """Rows that an operator keeps for later calls of the model, per item: ``rows`` of ``width`` elements.
 
     Attributes:
         kind: ``keys and values``, ``latent``, ``convolution``, ``state``, or :data:`OF_OTHERS`.

@@ -72,7 +72,7 @@ class Relative:
 
     @cached_property
     def named_by(self) -> str:
-        """What the base's classes and their config class have in common at the beginning of their names, if anything.
+        """The beginning that the names of the base's classes and of their config class have in common, if any.
 
         Raises:
             SymflopsError: the base names no class.
@@ -92,7 +92,7 @@ class Relative:
 
     @cached_property
     def family(self) -> str:
-        """What the names of the class and its siblings begin with.
+        """The beginning of the names of the class and its siblings.
 
         Raises:
             SymflopsError: the class is of another kind than those of the base.

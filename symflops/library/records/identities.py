@@ -54,7 +54,7 @@ def is_identity(one: Mapping[str, Any]) -> bool:
 
 
 def proven_forms(one: Mapping[str, Any]) -> ProvenForms:
-    """What a page tells of an identity."""
+    """The identity in the form in which a page tells it."""
     return ProvenForms(tuple(one["symbols"]), tuple(one["where"]), one["points"])
 
 

@@ -50,7 +50,7 @@ DECODE: More = (("decode", ()),)
 
 
 class Piece(NamedTuple):
-    """What of a call runs on the same lengths.
+    """The part of a call that runs on the same lengths.
 
     Attributes:
         place: The part of the model that ran, empty for all of it, and the part of that which did not.

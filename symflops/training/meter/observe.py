@@ -74,7 +74,7 @@ def nodes_of(starts: Sequence[Any], outer: set[Any]) -> Iterator[tuple[str, int,
 
 
 def more_of(model: Any, state: State, outside: tuple[str, ...]) -> More:
-    """What the arguments that require a gradient add to the regime."""
+    """Fields that the arguments that require a gradient add to the regime."""
     needs = [name for name, value in model.arguments.items() if model.grad and requires_grad(value)]
     if not needs:
         return ()

@@ -21,7 +21,7 @@ WATCHES: WeakSet[Any] = WeakSet()
 
 
 class Outside:
-    """What runs outside of the watched calls of one step.
+    """Work that runs outside of the watched calls of one step.
 
     Args:
         watch: The models that are watched, and their meter.
@@ -64,7 +64,7 @@ class Outside:
         ]
 
     def notes(self) -> list[str]:
-        """What else ran, and is not counted."""
+        """The sentence on work that ran beside the watched calls, and is not counted."""
         found = [
             f"{kind} ran too, and its {flops:,} FLOPs forward are not counted: watch it as well, meter.watch(...)"
             for kind, flops in sorted(self.ran.items())

@@ -219,7 +219,7 @@ class Watched(Hooks):
         self.waiting = [one for one in self.waiting if not one[0].settled(part, one[1])]
 
     def _alone(self, state: State, name: str) -> More:
-        """What a call of a part adds to the regime: the rest does not run, and a gradient may enter."""
+        """Fields that a call of a part adds to the regime: the rest does not run, and a gradient may enter."""
         if not self.grad:
             return ()
         rest = [one for one, child in self.root._modules.items() if child is not None and one != name]
