@@ -63,6 +63,17 @@ def whole(text: str, name: str) -> int:
     return int(value)
 
 
+def counted(text: str, name: str) -> int:
+    """Parse a number of pixels, frames or tokens as :func:`whole`, without prefixes: ``480p`` is no number of peta.
+
+    Raises:
+        SymflopsError: the text is no whole number, or has a letter.
+    """
+    if text.strip()[-1:].isalpha():
+        raise SymflopsError(f"{name} is a whole number without a unit, not '{text[:MOST_DIGITS]}'")
+    return whole(text, name)
+
+
 def rate(text: str, name: str) -> float:
     """Parse a positive number as :func:`amount`.
 
@@ -156,7 +167,7 @@ def chosen_batch(args: argparse.Namespace, model: Any, quiet: bool = False, imag
     Raises:
         SymflopsError: the batch or the size of the images cannot be read, or the model has no rule for images.
     """
-    given = {name: whole(text, f"--{option}") for option, name in IMAGES.items() if (text := getattr(args, option, None))}
+    given = {name: counted(text, f"--{option}") for option, name in IMAGES.items() if (text := getattr(args, option, None))}
     pipeline, guided = getattr(args, "pipeline", None) or "", getattr(args, "guidance", False)
     if given or pipeline or images:
         batch = of_images(model, given, pipeline, args.batch or "1")

@@ -47,13 +47,16 @@ configure = arguments_of(
     ASSUME,
     NUMERIC,
     argument(
-        "--regime", action="append", metavar="R", help="what trains; may be repeated (default: full, with --full also forward)"
+        "--regime",
+        action="append",
+        metavar="R",
+        help="what trains; may be repeated (default: full; with --full or --fragment also forward)",
     ),
     argument(
         "--convention",
         action="append",
         metavar="C",
-        help="what is counted; may be repeated (default: symflops, with --full also torch)",
+        help="what is counted; may be repeated (default: symflops; with --full or --fragment also torch)",
     ),
     argument("--against", metavar="C,C", help="tell what these conventions count, too, and why (takes a while)"),
 )

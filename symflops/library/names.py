@@ -98,6 +98,10 @@ def named(word: str, lenient: bool = False) -> Named:
     others = assumed().specs
     if (own := word.removeprefix("assumed/")) in others:
         return Named(word, asked=own)
+    if os.path.isdir(word):
+        raise UnknownModelError(f"the folder '{word}' has no {' or '.join(CONFIGS)}")
+    if word.startswith((".", os.sep)):
+        raise UnknownModelError(f"there is no file or folder '{word}'")
     raise UnknownModelError(f"there is no spec '{word}': {suggestion(word, [*every_name(found), *others])}")
 
 

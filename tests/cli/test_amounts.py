@@ -122,6 +122,7 @@ def test_the_rule_is_that_of_the_published_model_or_of_a_named_pipeline(capsys):
         (("lengths", "flux", "--pipeline", "contxt"), "did you mean 'kontext'"),
         (("lengths", "sdxl", "--height", "5", "--width", "5"), "leave no latent"),
         (("lengths", "sdxl", "--height", "512"), "give --height and --width"),
+        (("lengths", "sdxl", "--height", "480p", "--width", "832"), "without a unit"),
         (("lengths", "sdxl", "--height", "512", "--batch", "0"), "1 to 1,000,000 samples"),
         (("budget", "sdxl", "--samples", "0", "--peak", "1", "--mfu", "40%"), "at least one"),
     ],

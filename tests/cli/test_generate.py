@@ -220,6 +220,7 @@ def test_a_spec_outside_of_the_library_writes_what_is_asked_for(project: Path, c
     assert sorted(path.name for path in out.iterdir()) == ["mine.md", "mine.py", "mine.tex"]
     assert main([*words, "--data", "--out", str(out)]) == 0 and (out / "mine.json").is_file()
     assert (out / "mine.py").read_bytes() == (project / "mine.py").read_bytes()
+    assert f"symflops generate {spec}" in " ".join((project / "mine.py").read_text().split()).replace("' ", "'")
     text = spec.read_text()
     spec.write_text(text.replace("hidden: F", "hidden: 2*F"))
     capsys.readouterr()

@@ -57,6 +57,11 @@ def test_a_rate_of_tokens_needs_no_batch(capsys):
     assert 'the figures are of the batch {"text": [1024]}' in err and "peak 989.4 TFLOP/s, H100 SXM, bf16 dense" in out
 
 
+@pytest.mark.parametrize("peak", ["989", "989TFLOPs", "989 tflop/s", "0.989 PFLOP/s", "9.89e14", "9.89e14 FLOPS"])
+def test_a_peak_may_have_its_unit(peak, capsys):
+    assert answer(capsys, "--flops", "989e12", "--seconds", "1", "--peak", peak)["mfu"] == pytest.approx(1)
+
+
 def test_people_read_which_device_was_meant(capsys):
     assert main(["mfu", "llama", "--batch", BATCH, "--seconds", "3", "--devices", "8", "--peak", "h100", "--regime", "checkpointed"]) == 0
     out, err = capsys.readouterr()
@@ -76,6 +81,7 @@ def test_people_read_which_device_was_meant(capsys):
         (("llama", "--batch", BATCH, "--seconds", "0", "--peak", "1"), "the seconds are 0"),
         (("lama", "--batch", BATCH, "--seconds", "1", "--peak", "1"), "llama"),
         (("llama", "--batch", BATCH, "--seconds", "1", "--peak", "h10"), "did you mean 'H100 SXM'"),
+        (("llama", "--batch", BATCH, "--seconds", "1", "--peak", "5090"), "may be RTX 5090 or a rate"),
     ],
 )
 def test_what_is_missing_or_wrong_is_told(words, told, capsys):

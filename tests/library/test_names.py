@@ -153,3 +153,9 @@ def test_published_models_are_listed(capsys):
     assert REPOSITORIES.keys() <= set(names) and "wan/14B-720p81" not in names  # a repository has these sizes
     assert all(named(name).whole for name in names if "/" in name)
     assert main(["list", "models", "nothing_like_it"]) == 2
+
+
+def test_a_path_that_is_not_there_is_no_spec(tmp_path, capsys):
+    for word, told in ((str(tmp_path), "has no model_index.json or config.json"), (f"{tmp_path}/none", "there is no file or folder")):
+        assert main(["estimate", word, "--batch", "8"]) == 2
+        assert told in capsys.readouterr().err

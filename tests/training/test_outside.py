@@ -11,13 +11,12 @@ from transformers import T5Config, T5ForConditionalGeneration, ViTConfig, ViTFor
 from symflops.training.introspect.model import of_model
 from symflops.training.introspect.tree import LiveModelError
 from symflops.training.meter.mfu import MFUMeter
-from tests.sampling import NIGHTLY
 from tests.training.test_watch import IDS, Loop, llama, loss
 
 UNET = {"block_out_channels": (32, 32), "layers_per_block": 1, "sample_size": 8, "down_block_types": ("CrossAttnDownBlock2D", "DownBlock2D"), "up_block_types": ("UpBlock2D", "CrossAttnUpBlock2D"), "cross_attention_dim": 32, "norm_num_groups": 8, "attention_head_dim": 8}
 
 
-@pytest.mark.parametrize("recomputed", [False, pytest.param(True, marks=[] if NIGHTLY else pytest.mark.skip("at night"))], ids=["plain", "checkpointed"])
+@pytest.mark.parametrize("recomputed", [False, pytest.param(True, marks=pytest.mark.thorough)], ids=["plain", "checkpointed"])
 def test_a_controlnet_trains_through_a_frozen_unet(recomputed):
     """The residuals enter at every skip and in the middle: no input of the UNet has a gradient."""
     torch.manual_seed(0)
@@ -50,7 +49,7 @@ def both(model):
     model.decode(model.encode(torch.randn(2, 3, 16, 8)).latent_dist.mode()).sample.sum().backward()
 
 
-@pytest.mark.parametrize("step", [encoded, pytest.param(both, marks=[] if NIGHTLY else pytest.mark.skip("at night"))])
+@pytest.mark.parametrize("step", [encoded, pytest.param(both, marks=pytest.mark.thorough)])
 def test_an_autoencoder_that_only_encodes(step):
     torch.manual_seed(0)
     loop = Loop(autoencoder().train())

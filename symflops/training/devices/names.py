@@ -66,22 +66,29 @@ def words_of(row: Row) -> set[str]:
     return {word for name in (row.name, *row.aliases) for word in words(name)}
 
 
+RATE = re.compile(r"([\d.]+(?:e[+-]?\d+)?)\s*([tp]?)flop(?:s|/s|s/s)?", re.IGNORECASE)
+SCALES = {"": 1.0, "t": 1e12, "p": 1e15}
 FLOPS_FROM = 1e6  # numbers from here on are FLOP/s, smaller ones TFLOP/s
 
 
 def rate_of(text: str, dtype: str) -> tuple[float, str, list[str]]:
     """Parse the rate of one device: (FLOP/s, text on the source of the rate, lines on the device for a terminal).
 
-    ``text`` is a number or the name of a device. Numbers below 1e6 are TFLOP/s, others FLOP/s.
+    ``text`` is the name of a device, or a number, such as ``989`` or ``989 TFLOP/s``. Without a unit, numbers below 1e6 are
+    TFLOP/s, others FLOP/s.
 
     Raises:
-        SymflopsError: the number is not positive, or the device's rate is unknown.
+        SymflopsError: the number is not positive, the device's rate is unknown, or the number is also in a device's name.
     """
-    number = None
+    number, unit = None, RATE.fullmatch(text.strip())
     with suppress(ValueError):
-        number = float(text)
+        number = float(unit[1]) * SCALES[(unit[2] or "").casefold()] if unit else float(text)
+    if len(text.strip()) > 2 and text.strip().isdecimal():
+        devices = [row.name for row in table() if text.strip() in words_of(row)]
+        if devices:
+            raise SymflopsError(f"'{text}' may be {devices[0]} or a rate: write '{devices[0]}' or '{text} TFLOP/s'")
     try:
-        given = None if number is None else number / 1e12 if number >= FLOPS_FROM else number
+        given = None if number is None else number / 1e12 if unit or number >= FLOPS_FROM else number
         found, note = peak_called(text, dtype) if given is None else (peak("", peak_tflops=given), "")
     except ValueError as error:
         raise SymflopsError(str(error)) from None
