@@ -9,9 +9,8 @@ from sympy import Symbol
 from symflops.formula.expression import names as letters
 from symflops.formula.formula import ZERO
 from symflops.formula.truth import YES
-from symflops.ir.batch import InputInfo, StreamInfo
+from symflops.ir.batch import ONCE, SAMPLES, InputInfo, StreamInfo
 from symflops.ir.graph import Graph, Length
-from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.spec import InputSpec
 from symflops.lower.formulas import Formulas
 
