@@ -34,10 +34,9 @@ from symflops.ir.nodes import Loop, Node, walk
 from symflops.ir.patterns import running_texts
 from symflops.ir.program import Case, ConventionRow, Definition, Field, GradientLine, Line, Program, RegimeLines
 from symflops.lower.formulas import Formulas
-from symflops.lower.inputs import input_infos, stream_infos
+from symflops.lower.inputs import Parameters, input_infos, stream_infos
 from symflops.lower.moments import Amounts, Key, Moments, batch_conditions
 from symflops.lower.names import read_fields, size_fields
-from symflops.lower.parameters import Parameters
 from symflops.lower.requirements import inner_lengths, requirements
 from symflops.read.yaml_nodes import frozen
 
