@@ -22,7 +22,7 @@ from symflops.draft.write.graph import Style
 from symflops.support.findings import SymflopsError
 from symflops.verify.classes import config_class_of, referenced, signature_of
 from symflops.verify.symbolic.comparison import Identity
-from symflops.verify.symbolic.expressions import text_of
+from symflops.verify.symbolic.traced import text_of
 
 HOLD_OUTS = 5
 WITH = " with "

@@ -20,7 +20,7 @@ from symflops.draft.vary.slots import Slot, is_whole
 from symflops.draft.vary.variables import Variable
 from symflops.verify.census.fields import value_at
 from symflops.verify.limits import attempt
-from symflops.verify.symbolic.letters import LETTERS
+from symflops.verify.symbolic.printing import LETTERS
 
 LENGTHS = ("x", "y", "z", "u", "v", "t")
 SMALLEST_CONSTANT = 4

@@ -27,10 +27,9 @@ from symflops.verify.classes import referenced
 from symflops.verify.counting import EVERY
 from symflops.verify.limits import attempt
 from symflops.verify.symbolic.comparison import Identity
-from symflops.verify.symbolic.expressions import symbol, text_of
 from symflops.verify.symbolic.identity import comparison_of
 from symflops.verify.symbolic.target import place_of
-from symflops.verify.symbolic.traced import FIGURES, Traced
+from symflops.verify.symbolic.traced import FIGURES, Traced, symbol, text_of
 from symflops.verify.tensors import arguments_of
 
 DEEP = 40  # layers at which parameters are compared

@@ -20,8 +20,7 @@ from symflops.ir.program import Program
 from symflops.support.findings import Source, Span, SymflopsError
 from symflops.training.introspect.tree import starred
 from symflops.verify.cases import LiveCase
-from symflops.verify.symbolic.expressions import compiled, divided, symbol, text_of
-from symflops.verify.symbolic.traced import FIGURES, Traced
+from symflops.verify.symbolic.traced import FIGURES, Traced, compiled, divided, symbol, text_of
 from symflops.verify.tensors import NAMES
 
 FUNCTIONS = {

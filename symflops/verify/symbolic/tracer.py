@@ -12,10 +12,10 @@ from typing import Any
 
 import sympy
 
-from symflops.verify.symbolic.expressions import symbol
 from symflops.verify.symbolic.inputs import Given, Inputs
 from symflops.verify.symbolic.passes import Counts, count
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, others, places, put
+from symflops.verify.symbolic.traced import symbol
 from symflops.verify.tensors import needed
 
 MODULE_CODE, OTHER_CODE = (
