@@ -21,7 +21,7 @@ from symflops.draft.trace.subject import Subject, full_config
 from symflops.draft.write.draft_document import Document
 from symflops.support.errors import SymflopsError
 from symflops.verify.limits import EndedError, TooLongError, in_process
-from symflops.verify.tensors import needed
+from symflops.verify.running import needed
 
 GRACE = 3.0  # times the time limit, before the process is killed
 START_SECONDS = 60.0

@@ -9,7 +9,7 @@ from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.read.spec_files import roots, specs_in
 from symflops.verify.cases import cases_of
 from symflops.verify.classes import referenced
-from symflops.verify.tensors import arguments_of
+from symflops.verify.running import arguments_of
 
 Example = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 

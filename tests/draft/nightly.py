@@ -73,7 +73,7 @@ class Reader:
     def takes(self, config: dict[str, Any], inputs: dict[str, Any]) -> bool:
         """Whether inputs have the shapes of the draft's layouts: a class may broadcast a picture's places along another picture."""
         from symflops.draft.write.values import identifier
-        from symflops.verify.tensors import arguments_of
+        from symflops.verify.running import arguments_of
 
         estimator = self.model.estimator(config, "full", "torch")
         shapes = {identifier(name): shape for name, shape in shapes_in(inputs, "")}

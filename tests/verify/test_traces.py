@@ -18,7 +18,7 @@ from torch import nn
 import symflops
 from symflops.cli.main import main
 from symflops.support.errors import SymflopsError
-from symflops.verify.counting import counter, plain_attention
+from symflops.verify.running import counter, plain_attention
 from symflops.verify.symbolic.explore import example_of
 from symflops.verify.symbolic.inputs import Given
 from symflops.verify.symbolic.passes import count

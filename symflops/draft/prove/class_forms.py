@@ -24,13 +24,12 @@ from symflops.verify.cases import LiveCase
 from symflops.verify.census.fields import value_at
 from symflops.verify.census.survey import EXACT, NONE, WRONG
 from symflops.verify.classes import referenced
-from symflops.verify.counting import EVERY
 from symflops.verify.limits import attempt
+from symflops.verify.running import EVERY, arguments_of
 from symflops.verify.symbolic.comparison import Identity
 from symflops.verify.symbolic.identity import comparison_of
 from symflops.verify.symbolic.target import place_of
 from symflops.verify.symbolic.traced import FIGURES, Traced, symbol, text_of
-from symflops.verify.tensors import arguments_of
 
 DEEP = 40  # layers at which parameters are compared
 MOST_POINTS = 12

@@ -36,7 +36,7 @@ from symflops.training.introspect.tree import starred
 from symflops.verify.census.fields import value_at
 from symflops.verify.classes import referenced
 from symflops.verify.limits import MOST_SECONDS, TooLongError, attempt, within
-from symflops.verify.tensors import needed
+from symflops.verify.running import needed
 
 AFFORDABLE = 60.0  # seconds for a run at the class's own defaults
 ATTEMPTS = 480

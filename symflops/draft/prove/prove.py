@@ -26,7 +26,7 @@ from symflops.training.introspect.tree import starred
 from symflops.verify.bench import NAMES, adapted
 from symflops.verify.limits import attempt
 from symflops.verify.live import parameters_of
-from symflops.verify.tensors import needed
+from symflops.verify.running import needed
 
 SHARES = (0.15, 0.5)  # of the parameters that train
 RANK = 4

@@ -9,7 +9,7 @@ from typing import Any
 
 from symflops.verify.classes import built, complete, config_class_of, referenced, signature_of
 from symflops.verify.live import OPTIONS
-from symflops.verify.tensors import described, needed
+from symflops.verify.running import described, needed
 
 
 @dataclass(frozen=True, slots=True)

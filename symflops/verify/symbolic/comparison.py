@@ -20,8 +20,8 @@ from symflops.ir.program import Program
 from symflops.support.findings import Source, Span, SymflopsError
 from symflops.training.introspect.tree import starred
 from symflops.verify.cases import LiveCase
+from symflops.verify.running import NAMES
 from symflops.verify.symbolic.traced import FIGURES, Traced, compiled, divided, symbol, text_of
-from symflops.verify.tensors import NAMES
 
 FUNCTIONS = {
     "floordiv": lambda a, b: sympy.floor(a / b),
