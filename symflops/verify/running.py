@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sympy import Integer
 
-from symflops.evaluate.batch import BatchError, Item, items_of
+from symflops.evaluate.batch import BatchError, items_of
 from symflops.formula.evaluate import evaluate as evaluate_expression
 from symflops.formula.expression import parse_expression
 from symflops.formula.formula import evaluate
@@ -27,6 +27,9 @@ from symflops.ir.program import Program
 from symflops.support.findings import Source, Span, SymflopsError
 from symflops.training.introspect.kernels import convolution_backward
 from symflops.training.introspect.tree import starred
+
+if TYPE_CHECKING:
+    from symflops.evaluate.batch import Item
 
 NAMES = re.compile(r"[A-Za-z_]\w*")
 

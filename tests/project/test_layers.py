@@ -37,7 +37,7 @@ ORDERS = {
     ),
     "emit": (("code", "grouping", "rendering"), ("math", "python"), ("page",), ("html", "javascript", "latex", "markdown", "skeleton", "sql", "vendor"), ("emit",)),
     "draft": (
-        ("vary",), ("trace",), ("examples", "fold"), ("sample",), ("fit",), ("polish", "write"), ("prove", "study"), ("draft",),
+        ("vary",), ("trace",), ("fold",), ("sample",), ("fit",), ("polish", "write"), ("prove", "study"), ("draft",),
     ),
 }  # fmt: skip
 FORBIDDEN = {"eval", "exec", "compile", "sympify", "parse_expr", "__import__"}

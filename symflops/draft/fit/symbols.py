@@ -14,8 +14,7 @@ from typing import Any
 from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.formula import Vector
 from symflops.draft.sample.samples import FEWEST_IN_CHUNK, Family, Runner, Sample
-from symflops.draft.trace.steps import steps_in
-from symflops.draft.trace.subject import Subject
+from symflops.draft.trace.steps import Subject, steps_in
 from symflops.draft.vary.slots import Slot, is_whole
 from symflops.draft.vary.variables import Variable
 from symflops.verify.census.fields import value_at

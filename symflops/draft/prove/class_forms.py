@@ -17,7 +17,7 @@ from symflops.draft.prove.points import batch_at
 from symflops.draft.prove.prove import FORMS, Proof, Prover, first_line
 from symflops.draft.prove.vary_fields import FieldSurvey, Trial, renamed
 from symflops.draft.study import Study
-from symflops.draft.trace.subject import full_config
+from symflops.draft.trace.steps import full_config
 from symflops.draft.vary.slots import Slot, applied
 from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase

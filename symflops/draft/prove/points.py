@@ -26,7 +26,7 @@ from symflops.draft.prove.prove import (
     runs,
 )
 from symflops.draft.study import HOLD_OUTS, Study
-from symflops.draft.trace.subject import Subject, completed, full_config
+from symflops.draft.trace.steps import Subject, completed, full_config
 from symflops.draft.trace.tape import taped
 from symflops.draft.vary.slots import Slot, applied, is_whole, number_at, tokens_in
 from symflops.draft.vary.variables import State, Variable, random_state

@@ -13,7 +13,7 @@ from typing import Any
 from symflops.api import Model
 from symflops.compiler import Memo
 from symflops.draft.trace import gate
-from symflops.draft.trace.subject import Subject, full_config
+from symflops.draft.trace.steps import Subject, full_config
 from symflops.draft.trace.tape import guessing_values
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.parameters import Shape, instances_of, parameter_differences

@@ -8,8 +8,7 @@ from math import prod
 from random import Random
 from typing import Any
 
-from symflops.draft.trace.steps import Node, Tape
-from symflops.draft.trace.subject import Subject
+from symflops.draft.trace.steps import Node, Subject, Tape
 from symflops.draft.trace.tape import guessing_values, taped
 from symflops.support.errors import SymflopsError
 from symflops.verify.limits import MOST_SECONDS, TooLongError, within
