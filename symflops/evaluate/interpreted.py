@@ -40,6 +40,7 @@ class InterpretedEstimator:
 
     account, proven = "", False  # comparison of parameters with a live module, and whether the real class agrees
     asked = ""  # the name by which the model was asked for
+    path = ""  # the YAML file of the spec, if the estimator was made from it
 
     def __init__(
         self,
