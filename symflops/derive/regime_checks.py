@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from symflops.derive.adapters import KINDS
-from symflops.derive.analyses import leaving
+from symflops.derive.leaving import leaving
 from symflops.derive.recompute import group_of
 from symflops.ir.graph import Graph, ParameterCount
 from symflops.ir.nodes import Checkpoint, walk
@@ -77,7 +77,7 @@ def fields(graph: Graph, regime: Regime) -> Iterator[Field]:
     modules = list(dict.fromkeys(operator.path for operator in operators))
     yield "train", [pattern for pattern in regime.train if pattern != "*"], parameters, ""
     yield "freeze", list(regime.freeze), parameters, ""
-    around = [module for module, _ in leaving(graph)] if regime.force_grad else []
+    around = [module for module, _, _ in leaving(graph, regime)] if regime.force_grad else []
     holders = [path.parent for path in parameters]  # a module of shared weights may never run
     yield "force_grad", list(regime.force_grad), [*modules, *around, *holders], ""
     yield "enter_grad", list(regime.enter_grad), modules, ""

@@ -33,7 +33,7 @@ from symflops.training.introspect.fingerprint import Fingerprint
 from symflops.training.introspect.model import LiveModule
 from symflops.training.meter.mfu import MFUMeter
 from symflops.training.meter.observe import Observer
-from symflops.verify.counting import counter
+from symflops.verify.running import counter
 
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 64}
 BERT = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 64, "attn_implementation": "eager"}
