@@ -110,6 +110,10 @@ def test_without_a_batch_a_pipeline_has_its_usual_size(name, capsys):
 def test_the_rule_is_that_of_the_published_model_or_of_a_named_pipeline(capsys):
     assert json.loads(answer(capsys, "lengths", "wan/ti2v-5B-704p121", "--frames", "5").out)["latent"] == [[2, 44, 80]]
     assert json.loads(answer(capsys, "lengths", "wan", "--frames", "5").out)["latent"] == [[2, 90, 160]]
+    for settings in ({"num_layers": 4}, {"num_layers": 40, "num_attention_heads": 40, "ffn_dim": 13824}, {"text_dim": 64}):  # ever more like another one
+        words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+        for model in ("14B-720p81", "i2v-14B-480p81", "ti2v-5B-704p121"):
+            assert answer(capsys, "lengths", f"wan/{model}", *words).out == answer(capsys, "lengths", f"wan/{model}").out, (model, settings)
     for pipeline in ("kontext", "FluxKontextPipeline"):
         assert json.loads(answer(capsys, "lengths", "flux", "--pipeline", pipeline).out)["latent"] == [4096 + 55 * 74]
 
