@@ -182,6 +182,11 @@ def chosen_batch(args: argparse.Namespace, model: Any, quiet: bool = False, imag
     return doubled(batch, model.stored.streams) if guided else batch
 
 
+def given_for_batch(args: argparse.Namespace) -> list[str]:
+    """List the options of a command line that say what its batch is."""
+    return [f"--{name}" for name in ("batch", *IMAGES, "pipeline", "guidance") if getattr(args, name, None)]
+
+
 def samples_in(batch: dict[str, Any]) -> int:
     """The number of samples of a batch: the entries of its first list."""
     return next((len(items) for items in batch.values() if isinstance(items, list)), 0)

@@ -43,7 +43,7 @@ def resolve(args: Any) -> str:
         return _resolve_several(args, word)
     if isinstance(word, str):
         found = named(word, lenient)
-    elif hasattr(args, "spec") and given and (lenient or settings):
+    elif hasattr(args, "spec") and given and (lenient or settings) and not getattr(args, "trace", False):
         found = Named(by_config(read_config(given), lenient)[1])
     else:
         return ""

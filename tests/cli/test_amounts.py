@@ -136,6 +136,16 @@ def test_what_pixels_cannot_be_is_told(words, told, capsys):
     assert told in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.parametrize("option", [("--height", "64"), ("--width", "64"), ("--frames", "5"), ("--prompt", "7"), ("--pipeline", "flux"), ("--guidance",)], ids=" ".join)
+def test_no_command_leaves_the_size_of_images_out_of_account(option, capsys):
+    config = json.dumps({"architectures": ["Llama"]})
+    for words in (("estimate", "--config", config, "--trace", "--batch", "16"), ("diff", "linformer"), ("mfu", "--flops", "1e15", "--seconds", "1", "--peak", "9")):
+        assert main([*words, *option]) == 2
+        assert option[0] in (err := capsys.readouterr().err) or "nothing else of it" in err
+    assert main(["estimate", "--config", config, "--trace", "--batch", "16", "--set", "a=1"]) == 2
+    assert "without a SPEC, --set" in capsys.readouterr().err
+
+
 def test_latents_as_large_as_pixels_are_noticed(capsys):
     for name, pixels, latents in (("sdxl", "latent=1024x1024; prompt=77", "latent=128x128; prompt=77"), ("flux", "latent=1048576; prompt=512", "latent=4096; prompt=512")):
         assert "--height and --width take pixels" in answer(capsys, "estimate", name, "--batch", pixels).err
