@@ -124,8 +124,13 @@ def batch_of(text: str, streams: Any = ()) -> dict[str, Any]:
         name, equals, lengths = part.partition("=")
         name = name.strip() if equals else lone(streams)
         if name in found:
-            raise SymflopsError(f"the batch has '{name}' twice: put ; between streams, e.g. latent=4096*2; prompt=77*2")
-        found[name] = [entry for word in (lengths if equals else part).split(",") for entry in entries(word)]
+            told = f"a comma is between items of a stream, {name}=4096,1024, and ; between streams, latent=4096*2; prompt=77*2"
+            raise SymflopsError(f"the batch has '{name}' twice: {told}")
+        text = (lengths if equals else part).strip()
+        found[name] = [entry for word in text.split(",") for entry in entries(word)]
+        number, star, times = text.partition("*")
+        if THOUSANDS.fullmatch(number):
+            tell(f"'{text}' is read as items of {' and '.join(text.split(','))}; the number is {number.replace(',', '')}{star}{times}")
     return found
 
 

@@ -84,6 +84,15 @@ def test_no_batches(text, told):
         batch_of(text, IMAGES)
 
 
+def test_a_comma_inside_of_a_number_is_told(capsys):
+    assert batch_of("16,384*8", TEXT) == {"text": [16, *[384] * 8]} and batch_of("latent=1,536; prompt=77", IMAGES)["latent"] == [1, 536]
+    told = capsys.readouterr().err
+    assert "items of 16 and 384*8; the number is 16384*8" in told and "items of 1 and 536; the number is 1536" in told
+    assert batch_of("4096,1024", TEXT) and batch_of("512,64", TEXT) and capsys.readouterr().err == ""
+    with pytest.raises(SymflopsError, match="comma is between items of a stream, text=4096,1024"):
+        batch_of("4096;1024", TEXT)
+
+
 def test_a_generation_is_so_many_forward_passes(capsys):
     words = ("estimate", "sdxl", "--height", "1024", "--width", "768")
     one = json.loads(answer(capsys, *words, "--regime", "forward", "--json").out)
