@@ -146,7 +146,8 @@ def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float, dic
     args.unit = "flops"
     estimator, batch = model_and_batch(args)
     found = noted(result(estimator, batch))
-    done = {"samples": samples_in(batch) // (1 + args.guidance), "tokens": found["tokens"] or 0}
+    done = {"samples": samples_in(batch), "tokens": found["tokens"] or 0}
+    done = {name: count // (1 + args.guidance) for name, count in done.items()}
     scale = 2 if found["unit"] == "macs" else 1  # peak rates are in FLOPs
     model = {
         name: found[name] for name in ("spec", "variant", "regime", "convention", "parameters", "tokens", "evidence", "unit")

@@ -169,6 +169,23 @@ def test_a_training_on_samples(capsys):
     assert json.loads(answer(capsys, *words, "--tokens", str(found["tokens"])).out)["flops"] == found["flops"]
 
 
+def test_samples_of_a_model_without_tokens(capsys):
+    words = ("budget", "resnet", "--peak", "h100", "--mfu", "40%", "--batch", "224x224*8")
+    found = json.loads(answer(capsys, *words, "--samples", "80", "--json").out)
+    assert found["steps"] == 10 and found["tokens"] is None and "80 samples in 10 steps of 8" in answer(capsys, *words, "--samples", "80").out
+    assert main([*words, "--tokens", "80"]) == 2 and "no tokens to count" in capsys.readouterr().err
+
+
+def test_guidance_runs_each_sample_and_token_twice_and_counts_it_once(capsys):
+    for batch in ("latent=64x64*2; prompt=77*2", "{latent: [[64, 64], [64, 64]], prompt: {lengths: [77, 77], padded: [77, 77]}}"):
+        for command, found in (("mfu", ["--peak", "9"]), ("budget", ["--peak", "9", "--mfu", "40%"])):
+            for count in ("samples", "tokens"):
+                amount = (f"--{count}-per-second", "100") if command == "mfu" else (f"--{count}", "1e9")
+                one, two = (json.loads(answer(capsys, command, "sdxl", "--batch", batch, *found, *amount, *more, "--json").out) for more in ((), ("--guidance",)))
+                figure = {"mfu": "mfu", "budget": "flops"}[command]
+                assert two[figure] == pytest.approx(2 * one[figure], rel=1e-9), (command, count)
+
+
 def test_a_peak_is_one_line_and_its_source_fits_the_terminal(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     first, *lines = answer(capsys, "device", "h100").out.splitlines()
