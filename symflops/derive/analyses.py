@@ -63,7 +63,7 @@ def trainable(regime: Regime, chosen: Mapping[Expr, frozenset[str]]) -> Trains:
 
     def trains(parameter: Parameter) -> bool:
         if id(parameter) not in known:
-            wanted = parameter.adapter or any_matches(regime.train, parameter.path, chosen)
+            wanted = regime.trains and (parameter.adapter or any_matches(regime.train, parameter.path, chosen))
             frozen = any_matches(regime.freeze, parameter.path, chosen)
             known[id(parameter)] = (parameter, parameter.trainable and wanted and not frozen)
         return known[id(parameter)][1]

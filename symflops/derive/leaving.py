@@ -21,7 +21,7 @@ def forced(graph: Graph, regime: Regime) -> dict[int, Truth]:
     for module, value, truth in leaving(graph, regime) if regime.force_grad else ():
         if any_matches(regime.force_grad, module, chosen):
             found[value] |= truth
-    for operator in graph.operators() if regime.train or regime.adapters else ():
+    for operator in graph.operators() if regime.trains else ():
         if operator.forces is not NO and not any_matches(regime.no_force_grad, operator.path, chosen):
             found.update((value, found[value] | operator.forces) for value in operator.results)
     return found

@@ -70,6 +70,31 @@ def check_size(graph: Graph, regime: Regime) -> None:
         raise SpecError([Diagnostic("regime-too-large", message, None, "a pattern with '*' stands for many modules")])
 
 
+def check_decoding(regime: Regime) -> None:
+    """Refuse a regime whose calls keep a state if it needs a backward pass.
+
+    Raises:
+        SpecError: names the first field that needs one.
+    """
+    for field in ("train", "input_grad", "force_grad", "enter_grad", "recompute") if regime.decode else ():
+        if given := getattr(regime, field):
+            message = f"regime '{regime.name}' decodes, which has no backward pass, and has '{field}'"
+            place = regime.places.get(given[0]) if isinstance(given, tuple) else None
+            raise SpecError([Diagnostic("contradiction", message, place, "train under a regime without 'decode'")])
+
+
+def check_phases(first: Regime, others: Iterable[Regime]) -> None:
+    """Refuse phases of one step whose batches differ: a call that keeps a state has lengths of its own.
+
+    Raises:
+        SpecError: names two such phases.
+    """
+    for other in others:
+        if other.decode != first.decode:
+            message = f"one batch cannot hold the lengths of both regime '{first.name}' and its phase '{other.name}'"
+            raise SpecError([Diagnostic("contradiction", message, None, "estimate each under a regime of its own")])
+
+
 def fields(graph: Graph, regime: Regime) -> Iterator[Field]:
     """Yield each field of ``regime`` that holds patterns, with the paths that they may match."""
     operators = list(graph.operators())

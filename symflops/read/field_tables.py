@@ -138,7 +138,7 @@ CALL = (
 )
 
 TRAINING = (
-    Field("train", Form.TEXTS, "patterns of the parameters that train; default: all"),
+    Field("train", Form.TEXTS, "patterns of the parameters that train; default: all, or none if it decodes"),
     Field("freeze", Form.TEXTS, "patterns of those that are frozen nevertheless"),
     Field("loss", Form.TEXTS, "outputs that the loss uses; default: all"),
     Field("input_grad", Form.TEXTS, "inputs that need a gradient"),
