@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 IGNORED = dict.fromkeys(map(ord, "._- "))
 BETWEEN = re.compile(r"(?<=\d)[._ -]+(?=\d)")
 DEFAULTS = "class defaults"
+LISTS = "'symflops list' shows all, 'symflops list models' the published ones"
 MOST, EXAMPLES = 5, 4
 """How many names an error suggests, and how many published models a note names."""
 
@@ -243,8 +244,8 @@ def every_name(found: list[Catalog]) -> Iterator[str]:
                 yield entry.names[0]
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """The hint ``did you mean ...?``: names that contain the word or all of its parts, else names like it."""
+def suggestion(word: str, known: Iterable[str], otherwise: str = LISTS) -> str:
+    """The hint ``did you mean ...?``: names with the word or all of its parts, else names like it, else ``otherwise``."""
     plain, names = key(word), list(dict.fromkeys(known))
     parts = [key(part) for part in word.replace("-", " ").replace("_", " ").replace("/", " ").split()]
     holding = [name for name in names if plain in key(name)] or [
@@ -253,7 +254,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     keys = {key(name): name for name in reversed(names)}
     near = sorted(holding, key=len)[:MOST] or [keys[one] for one in close_to(plain, list(keys), MOST, 0.6)]
     if not near or not plain:
-        return "'symflops list' shows all, 'symflops list models' the published ones"
+        return otherwise
     return f"did you mean {' or '.join(map(repr, near))}?"
 
 

@@ -175,6 +175,15 @@ def test_values_of_settings():
         symflops.estimate("llama3-8b", TEXT, settings=["x"])
 
 
+@pytest.mark.parametrize("kind", ["specs", "models", "devices", "regimes"])
+def test_a_list_of_nothing_has_near_misses(kind, capsys):
+    near = {"specs": ("qwen3_mow", "qwen3_moe"), "models": ("Qwen/Qwen3-80B", "Qwen/Qwen3"), "devices": ("H10O SXM", "H100 SXM"), "regimes": ("fulll", "full")}[kind]
+    for word, told in (near, ("zzzzzz", f"'symflops list {kind}' shows all")):
+        assert main(["list", kind, word]) == 2
+        out, err = capsys.readouterr()
+        assert told in err and not out
+
+
 def test_published_models_are_listed(capsys):
     assert main(["list", "models", "QWEN3_30b", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["models"]
