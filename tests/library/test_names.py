@@ -77,9 +77,9 @@ def test_a_near_miss_lists_what_was_meant(word, near, capsys):
 def test_a_path_wins_over_a_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("llama3-8b").mkdir()
-    assert named("llama3-8b").whole and not named("llama3-8b").own  # a folder without a config
+    assert named("llama3-8b").whole and named("llama3-8b").asked  # a folder without a config
     Path("llama3-8b/config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 2}))
-    assert named("llama3-8b").config["num_hidden_layers"] == 2 and named("llama3-8b").own
+    assert named("llama3-8b").config["num_hidden_layers"] == 2 and not named("llama3-8b").asked
     Path("gpt2").write_text(json.dumps({"architectures": ["LlamaForCausalLM"]}))
     assert named("gpt2").spec == "llama"
 
@@ -109,6 +109,8 @@ def test_defaults_are_not_told_as_a_model(capsys):
     assert "defaults of Qwen3MoeForCausalLM; published models: qwen3-30b-a3b" in err
     with pytest.warns(UserWarning, match="defaults of Qwen3MoeForCausalLM; published models: qwen3-30b-a3b"):
         symflops.estimate("qwen3_moe", TEXT)
+    with pytest.warns(UserWarning, match="defaults of Qwen3MoeForCausalLM; published models: qwen3-30b-a3b"):
+        symflops.MFUMeter.of_config("qwen3_moe", devices=1, peak_tflops=1)
     assert main(["estimate", "qwen3-30b-a3b", "--batch", json.dumps(TEXT)]) == 0
     assert capsys.readouterr().err == ""
 
