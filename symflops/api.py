@@ -286,6 +286,7 @@ class Model:
     ) -> InterpretedEstimator:
         """Create the estimator: ``.parameters``, ``.moments(...)``, ``.forward(m)``, ``.backward(m)``."""
         found = self.derive(regime, convention, config).estimator(config)
+        found.path = str(self.file.path)
         found.measured = {**catalogued(self.file), "identities": identities(self.file, self.spec) if regime in TRACED else ()}
         return found
 

@@ -55,7 +55,7 @@ configure = arguments_of(
 def run(args: argparse.Namespace) -> int:
     """Compute and print the device-hours of a training; return the exit code 0."""
     from symflops.analysis.solve import budget
-    from symflops.training.devices.names import rate_of
+    from symflops.training.devices.peaks import rate_of
 
     mfu = share(args.mfu, "--mfu")
     name = "tokens" if args.samples is None else "samples"

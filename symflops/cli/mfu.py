@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     """Compute and print MFU and HFU; return the exit code 0."""
     import math
 
-    from symflops.training.devices.names import rate_of
+    from symflops.training.devices.peaks import rate_of
 
     model, flops, executed, done = work_of(args)
     rate, source, peak = rate_of(args.peak, args.dtype)

@@ -57,7 +57,7 @@ def evidence(model: Any) -> dict[str, Any]:
         "named_by": field,
         "read": list(filter(None, given)),
         "defaulted": [names[0] for names, key in zip(keys, given, strict=True) if not key],
-        "unread": [path for path, _ in unread(model.stored, found)],
+        "unread": [path for path, _ in unread(document, found)],
         "census": None if census is None else {kind: len(census.get(kind, ())) for kind in ("described", "free", "guarded")},
         "records": model.measured.get("records", {}).get(kind, 0),
     }

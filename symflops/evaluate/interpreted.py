@@ -18,7 +18,7 @@ from symflops.evaluate.stored import DamageTold, Line, OtherStructure, config_va
 from symflops.evaluate.typical import example_of, lengths_taken
 from symflops.evaluate.unread import check_unread
 from symflops.formula.table import BoundFormulas, ConfigError
-from symflops.ir.index_sets import PADDED
+from symflops.ir.batch import PADDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class InterpretedEstimator:
 
     account, proven = "", False  # comparison of parameters with a live module, and whether the real class agrees
     asked = ""  # the name by which the model was asked for
+    path = ""  # the YAML file of the spec, if the estimator was made from it
 
     def __init__(
         self,

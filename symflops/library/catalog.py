@@ -63,7 +63,7 @@ class Catalog:
     def file(self, name: str) -> SpecFile:
         """The YAML file of a spec."""
         if self.files is not None:
-            return self.files[name]
+            return self.files[name.removeprefix("assumed/")]
         from symflops.read.spec_files import SpecFile, shipped
 
         group, _ = self.stem(name)

@@ -45,7 +45,7 @@ class Named:
         own: bool = False,
         asked: str = "",
     ) -> None:
-        self.spec, self.config, self.whole, self.note, self.own = spec, dict(config or {}), whole, note, own
+        self.spec, self.config, self.whole, self.note, self.own = spec, as_json(config or {}), whole, note, own
         self.asked = asked
 
     def called(self, given: bool) -> str:
@@ -296,5 +296,5 @@ def config_of_variant(catalog: Catalog, name: str, variant: str) -> dict[str, An
     found: dict[str, Any] = {}
     for row in stored.document["fields"]:
         if row["letter"] in fixed:
-            put(found, row["keys"][0], as_json(fixed[row["letter"]]))
+            put(found, row["keys"], as_json(fixed[row["letter"]]))
     return found

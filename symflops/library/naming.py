@@ -83,7 +83,7 @@ def config_named(word: str) -> dict[str, Any]:
         raise SymflopsError(
             f"--config is a path, JSON or a published model; '{word}' is the spec '{found.spec}', which has none"
         )
-    return found.config
+    return dict(found.config)
 
 
 def heading(asked: str, settings: Sequence[str]) -> str:
@@ -169,16 +169,16 @@ def estimator_of(
         SymflopsError: as :func:`selected` and :func:`estimator_for`.
     """
     if isinstance(model, InterpretedEstimator):
-        wanted = (regime or model.regime, convention or model.convention)
+        wanted, origin = (regime or model.regime, convention or model.convention), model.path or model.name
         if wanted == (model.regime, model.convention) and not settings:
             return model
-        made = interpreter(model.name, changed(model.name, model.config, settings or {}), *wanted)
+        made = interpreter(origin, changed(origin, model.config, settings or {}), *wanted)
         made.asked = heading(model.asked or model.name, written(settings))
         return made
     regime, convention = regime or "full", convention or "symflops"
     if hasattr(model, "spec") and hasattr(model, "estimator"):  # a symflops.Model, whose type imports sympy
         given = model.config if config is None else config_of(config)
-        return model.estimator(changed(str(model.file.path), given, settings or {}), regime, convention)  # type: ignore[no-any-return]
+        return model.estimator(changed(model, given, settings or {}), regime, convention)  # type: ignore[no-any-return]
     found = selected(model, config, spec, settings, lenient)
     if found.note:
         warn(found.note, 4)
@@ -189,8 +189,8 @@ def estimate(
     config: Any,
     batch: Mapping[str, Any],
     *,
-    regime: str = "full",
-    convention: str = "symflops",
+    regime: str | None = None,
+    convention: str | None = None,
     spec: str | None = None,
     strict: bool = False,
     lenient: bool = False,

@@ -19,8 +19,8 @@ from symflops.emit.skeleton.module import Skeleton, skeleton, symbols_of
 from symflops.evaluate.parameters import instances_of, parameter_differences
 from symflops.evaluate.typical import as_batch, rests_of, typical_lengths
 from symflops.support.errors import SymflopsError
-from symflops.verify.counting import Figure, counter
 from symflops.verify.live import parameters_of
+from symflops.verify.running import Figure, counter
 
 ITEMS, SHORT, SIDE = 2, 24, 8
 """Items of each index set, and the lengths of streams with one axis and with several."""

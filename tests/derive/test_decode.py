@@ -109,3 +109,26 @@ def test_images_of_a_step_without_a_past_are_refused():
     for text in ([[9, 0]], [[9, 0], [1, 30]]):
         with pytest.raises(BatchError, match="a past for every text"):
             estimator.moments(text=text, images=[[1, 4, 4]])
+
+
+@pytest.mark.parametrize("name", ["prefill", "decode", "generate"])
+@pytest.mark.parametrize("change", ["train=*", "input_grad=inputs_embeds", "force_grad=lm_head", "enter_grad=lm_head", "groups=model.layers.*"])
+def test_calls_that_keep_a_state_have_no_backward_pass(name, change):
+    with pytest.raises(SpecError, match=rf"decodes, which has no backward pass, and has '{change.partition('=')[0].replace('groups', 'recompute')}'"):
+        MODEL.derive(f"{name}:{change}")
+
+
+@pytest.mark.parametrize("name", ["prefill", "decode", "generate"])
+def test_adapters_run_in_calls_that_keep_a_state_and_do_not_train(name):
+    entries = [5] if name == "prefill" else [[5, 1]]
+    found = [MODEL.estimator(SMALL, regime, "torch") for regime in (name, f"{name}:rank=3,targets=*.q_proj")]
+    plain, adapted = ([one.forward(one.moments(text=entries)), one.backward(one.moments(text=entries))] for one in found)
+    assert adapted == [plain[0] + 2 * 2 * 5 * 3 * (12 + 12), 0] and found[1].trainable_parameters == 0
+
+
+@pytest.mark.parametrize(("first", "other"), [("decode: generate", "full"), ("doc: a", "generate"), ("decode: step", "prefill")])
+def test_phases_with_other_lengths_are_refused(first, other, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"name: mine\n{first}\nphases: [{{regime: {other}}}]\n")
+    with pytest.raises(SpecError, match=f"lengths of both regime 'mine' and its phase '{other}'"):
+        MODEL.estimator(SMALL, str(path), "torch")

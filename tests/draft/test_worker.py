@@ -11,7 +11,7 @@ import pytest
 
 from symflops.cli.main import main
 from symflops.draft.draft import draft_in_process
-from symflops.draft.trace.subject import Subject
+from symflops.draft.trace.steps import Subject
 from symflops.support.errors import SymflopsError
 from symflops.verify import limits
 from symflops.verify.limits import TooLongError, within

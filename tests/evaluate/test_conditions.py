@@ -7,7 +7,7 @@ import sympy
 from hypothesis import assume, given, reject, strategies as st
 
 from symflops.evaluate.conditions import UnknownNameError, holds
-from symflops.verify.symbolic.expressions import compiled, symbol, text_of
+from symflops.verify.symbolic.traced import compiled, symbol, text_of
 
 NAMES = ("hidden_size", "text_config.num_heads", "sizes.0", "b")
 SYMBOLS = [symbol(name) for name in NAMES]

@@ -10,7 +10,7 @@ import pytest
 from symflops import estimate
 from symflops.api import load
 from symflops.cli.main import main
-from symflops.evaluate.evidence import FOR_ALL, MEASURED, domain_left
+from symflops.evaluate.evidence import FOR_ALL, domain_left
 from symflops.library import lookup
 from symflops.library.catalog import catalogs
 from symflops.library.records.census import spec_digest

@@ -10,6 +10,8 @@ import pytest
 
 import symflops
 from symflops.cli.main import main
+from symflops.evaluate.config import as_read, look_up, put
+from symflops.evaluate.unread import _names
 from symflops.library.catalog import UnknownModelError, catalogs
 from symflops.library.names import key
 from symflops.library.naming import named
@@ -21,7 +23,8 @@ CATALOG = catalogs()[-1]
 REPOSITORIES = CATALOG.repositories()
 SOURCE = re.compile(r"github\.com/[\w.-]+/[\w.-]+, commit [0-9a-f]{12}, \S+")
 TEXT = {"text": [16]}
-
+SECTIONS = ("clip", "gpt2", "llava", "qwen2_vl", "qwen3_vl")
+"""Specs of classes with sections, aliases inside them, a section by another name, and fields of a section beside it."""
 
 
 def named_parameters(word: str) -> int:
@@ -123,6 +126,34 @@ def test_settings_change_fields_of_any_model(capsys):
         found.append(json.loads(capsys.readouterr().out)["parameters"])
     assert found[0] == found[1] == symflops.estimate(json.loads(config) | {"n_layer": 3}, TEXT).parameters
     assert changed("llava", {}, {"text_config.num_hidden_layers": 1})["text_config"] == {"num_hidden_layers": 1}
+
+
+@pytest.mark.parametrize("spec", [*SECTIONS, *sampled(sorted(CATALOG.specs.keys() - {*SECTIONS}), 30)])
+def test_a_setting_changes_the_field_that_the_class_reads_and_no_other(spec):
+    """The witness is the reading of a config that has nothing but the name; other fields keep their marks."""
+    document = CATALOG.program(spec)
+    fields = [tuple(row["keys"]) for row in document["fields"]]
+    tables = (document.get("reading") or {"tables": {}})["tables"].values()
+    names = dict.fromkeys([*(key for keys in fields for key in keys), *(name for table in tables for name in _names(table, ""))])
+    base: dict[str, object] = {}
+    for mark, keys in enumerate(fields):
+        put(base, keys, 1000 + mark)
+    marks = [look_up(as_read(document, base), keys) for keys in fields]
+    tried = 0
+    for name in names:
+        alone: dict[str, object] = {}
+        put(alone, [name], 77)
+        try:
+            hit = [look_up(as_read(document, alone), keys) == 77 for keys in fields]
+        except SymflopsError:
+            continue
+        if sum(hit) == 1:
+            before = json.dumps(base)
+            read = as_read(document, changed(spec, base, {name: 77}))
+            assert [look_up(read, keys) for keys in fields] == [77 if own else mark for own, mark in zip(hit, marks, strict=True)], name
+            assert json.dumps(base) == before
+            tried += 1
+    assert tried or not fields
 
 
 @pytest.mark.parametrize(

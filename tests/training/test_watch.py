@@ -32,7 +32,8 @@ from transformers import (
 from symflops.training.introspect.fingerprint import Fingerprint
 from symflops.training.introspect.model import LiveModule
 from symflops.training.meter.mfu import MFUMeter
-from symflops.verify.counting import counter
+from symflops.training.meter.observe import Observer
+from symflops.verify.running import counter
 
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 64}
 BERT = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 64, "attn_implementation": "eager"}
@@ -45,8 +46,13 @@ def llama(kind="eager", **fields):
     return LlamaForCausalLM(LlamaConfig(**{**SIZES, "use_cache": False, **fields}, attn_implementation=kind)).train()
 
 
-def lora(model=None):
-    return get_peft_model(model or llama(), LoraConfig(r=4, target_modules=["q_proj", "v_proj"]))
+def lora(model=None, **fields):
+    return get_peft_model(model or llama(), LoraConfig(r=4, target_modules=["q_proj", "v_proj"], **fields))
+
+
+def dora():
+    """Parts of an adapter run for each other: its magnitude calls its projections, and dropout leaves out its base layer."""
+    return lora(use_dora=True, lora_dropout=0.1)
 
 
 def checkpointed(model, reentrant=False):
@@ -137,9 +143,9 @@ def alone(model):
 
 
 @pytest.mark.parametrize(("model", "step"), [
-    (llama, loss), (lambda: llama("sdpa"), loss), (llama, twice), (llama, accumulated), (llama, positional), (llama, again), (llama, evaluated), (llama, padded), (llama, alone), (lora, loss), (lora, preference),
+    (llama, loss), (lambda: llama("sdpa"), loss), (llama, twice), (llama, accumulated), (llama, positional), (llama, again), (llama, evaluated), (llama, padded), (llama, alone), (lora, loss), (dora, loss), (lora, preference),
     (lambda: checkpointed(llama()), loss), (lambda: checkpointed(llama(), True), loss), (mixtral, loss),
-], ids=["full", "fused", "two calls", "accumulated", "positional", "backward twice", "evaluation", "padded", "parts", "lora", "dpo", "checkpointed", "reentrant", "experts"])  # fmt: skip
+], ids=["full", "fused", "two calls", "accumulated", "positional", "backward twice", "evaluation", "padded", "parts", "lora", "dora", "dpo", "checkpointed", "reentrant", "experts"])  # fmt: skip
 def test_a_loop_is_exact_and_proves_itself(model, step):
     loop = Loop(model())
     loop.step(step)
@@ -391,6 +397,11 @@ def test_nothing_is_left_behind():
     loss(model)
     assert loop.meter.step(seconds=1.0)["mfu"] > 0  # the call before
     assert "mfu" not in loop.meter.step(seconds=1.0)
+
+
+def test_recomputed_modules_that_do_not_run_tell_nothing():
+    """Hooks inside of a compiled model may not run."""
+    assert not Observer({"block": torch.nn.Linear(2, 2)}, ["block"]).whole
 
 
 class Hook:

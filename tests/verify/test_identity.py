@@ -14,8 +14,8 @@ from symflops.cli.main import main
 from symflops.library.records.identities import all_comparisons
 from symflops.read.spec_files import find_spec
 from symflops.verify.cases import cases_of
-from symflops.verify.symbolic.expressions import text_of
 from symflops.verify.symbolic.identity import identity_of
+from symflops.verify.symbolic.traced import text_of
 
 
 def identity(name: str, path=None):

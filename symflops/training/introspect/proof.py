@@ -35,8 +35,8 @@ def estimate(
     config: Any,
     batch: Mapping[str, Any],
     *,
-    regime: str = "full",
-    convention: str = "symflops",
+    regime: str | None = None,
+    convention: str | None = None,
     spec: str | None = None,
     strict: bool = False,
     lenient: bool = False,
@@ -50,8 +50,8 @@ def estimate(
     Args:
         config: The name of a model, the contents of a config.json, a config object, a path, or an estimator.
         batch: One entry per item, by stream.
-        regime: What trains.
-        convention: Which work counts.
+        regime: What trains; by default ``full``, or the regime of the estimator.
+        convention: Which work counts; by default ``symflops``, or the convention of the estimator.
         spec: The name of the spec; by default found by the config.
         strict: Refuse a key of the config that neither the spec nor the class knows.
         lenient: Accept unread numbers in a config that names no class.
@@ -69,7 +69,7 @@ def estimate(
 
         if spec or prove or strict or settings:
             raise SymflopsError("a trace takes the place of a spec: it goes without spec, prove, strict and settings")
-        found = traced.estimate(config, batch, regime, convention, trust)
+        found = traced.estimate(config, batch, regime or "full", convention or "symflops", trust)
         for note in found["notes"]:
             lookup.warn(note, 3)
         return Estimate(found)

@@ -282,6 +282,7 @@ class Verdict:
         derived: The work of the estimator.
         rows: The same if packs are whole rows, as a kernel that masks packs computes them.
         head: The path of the module that computes logits.
+        units: Paths, with ``*`` for indices, of modules that are compared as a whole, because their parts run for each other.
 
     Attributes:
         modules: Number of modules that did work.
@@ -290,12 +291,14 @@ class Verdict:
         total, missed: Counted FLOPs, and those of them that were not compared.
     """
 
-    def __init__(self, number: int, witness: Witness, derived: Work, rows: Work | None = None, head: str = "") -> None:
+    def __init__(
+        self, number: int, witness: Witness, derived: Work, rows: Work | None, head: str = "", units: Collection[str] = ()
+    ) -> None:
         real = {(place[1], kind): flops for (place, kind), flops in witness.seen.items() if place[0] == number}
         self.modules = len({stack[-1] if stack else "" for stack, _ in real})
         names = {starred(path) for mine, path in witness.runs if mine == number}
-        one, two = rolled(real, names), rolled(derived, names)
-        masked = two if rows is None else rolled(rows, names)
+        one, two = rolled(real, names, units), rolled(derived, names, units)
+        masked = two if rows is None else rolled(rows, names, units)
         places = {key[0] for key in one.keys() | two.keys() if one[key] not in (two[key], masked[key])}
         self.notes = ["packs ran as whole rows"] if any(one[key] != two[key] and key[0] not in places for key in one) else []
         blind = {starred(place[1][-1]): name for name, place in witness.foreign.items() if place[0] == number and place[1]}
@@ -346,15 +349,15 @@ def cause(path: str, figures: Mapping[str, tuple[int, int]], single: Mapping[str
     return f"{name} recomputed {ran:,} FLOPs, {due:,} were counted"
 
 
-def rolled(work: Mapping[tuple[tuple[str, ...], str], int], names: Iterable[str]) -> Counter[tuple[str, str]]:
+def rolled(work: Work, names: Iterable[str], units: Collection[str] = ()) -> Counter[tuple[str, str]]:
     """Add up work by (path, kind), each module with those inside it; paths have ``*`` for indices, that of the model is empty.
 
-    Modules that are not among ``names`` count only if they do work themselves.
+    Modules that are not among ``names`` count only if they do work themselves, and those inside of one of ``units`` as that.
     """
     known = set(names)
     found: Counter[tuple[str, str]] = Counter()
     for (stack, kind), flops in work.items():
-        stars = list(map(starred, stack))
+        stars = [next((one for one in units if inside(path, one)), path) for path in map(starred, stack)]
         for path in {"", *(one for one in stars if one in known), *stars[-1:]}:
             found[path, kind] += flops
     return +found

@@ -9,7 +9,7 @@ from typing import Any
 
 from symflops.evaluate.unread import is_id
 from symflops.verify.classes import argument_of, arguments_of, config_class_of, config_object, converted
-from symflops.verify.tensors import needed
+from symflops.verify.running import needed
 
 Place = tuple[str | int, ...]
 """Where an integer stands in a config: keys, attributes and list indices, outermost first."""

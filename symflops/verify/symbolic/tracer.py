@@ -12,11 +12,11 @@ from typing import Any
 
 import sympy
 
-from symflops.verify.symbolic.expressions import symbol
+from symflops.verify.running import needed
 from symflops.verify.symbolic.inputs import Given, Inputs
 from symflops.verify.symbolic.passes import Counts, count
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, others, parts, places, put, validate
-from symflops.verify.tensors import needed
+from symflops.verify.symbolic.traced import symbol
 
 MODULE_CODE, OTHER_CODE = (
     re.compile(r"torch/nn/modules/(?!module\.py)"),
