@@ -32,9 +32,10 @@ def resolve(args: Any) -> str:
         SymflopsError: as :func:`named`; a config is given twice; or ``--set`` names no field.
     """
     settings, lenient = settings_in(getattr(args, "set", None) or ()), getattr(args, "lenient", False)
-    if isinstance(getattr(args, "specs", None), list):
-        args.named = [named(word) for word in args.specs]
-        args.specs = [found.spec for found in args.named]
+    for option in ("specs", "spec"):
+        if isinstance(words := getattr(args, option, None), list) and (option == "specs" or len(words) > 1):
+            args.named = [named(word) for word in words]
+            setattr(args, option, [found.spec for found in args.named])
     given, word = getattr(args, "config", None), getattr(args, "spec", None)
     if isinstance(given, str) and not is_config(given):
         given = args.config = config_named(given)
@@ -42,7 +43,7 @@ def resolve(args: Any) -> str:
         return _resolve_several(args, word)
     if isinstance(word, str):
         found = named(word, lenient)
-    elif hasattr(args, "spec") and given and (lenient or settings):
+    elif hasattr(args, "spec") and given and (lenient or settings) and not getattr(args, "trace", False):
         found = Named(by_config(read_config(given), lenient)[1])
     else:
         return ""
@@ -64,7 +65,6 @@ def resolve(args: Any) -> str:
 def _resolve_several(args: Any, words: list[str]) -> str:
     """Resolve a list of words in ``args.spec``; only a single word also sets the config."""
     if len(words) > 1:
-        args.spec = [named(word).spec for word in words]
         return ""
     args.spec = words[0]
     note = resolve(args)
