@@ -7,7 +7,7 @@ import os
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.unread import check_unread
 from symflops.library.lookup import by_config, by_name, config_of, interpreted, interpreter, is_file, read_config, result, warn
-from symflops.library.names import DEFAULTS, Named, is_config, named
+from symflops.library.names import Named, is_config, named
 from symflops.library.settings import changed, settings_in
 from symflops.support.errors import SymflopsError, kind_of
 
@@ -25,16 +25,17 @@ if TYPE_CHECKING:
 def resolve(args: Any) -> str:
     """Replace the words for models of a command line by names of specs, and set the config that they imply.
 
-    Changes ``args`` in place: ``asked`` becomes the model's name for headings, ``given`` whether the user supplied a config,
-    and ``named`` the results for ``specs``. Returns a note for the user, or an empty text.
+    Changes ``args`` in place: ``asked`` becomes the model's name for headings, and ``named`` the results for several words.
+    Returns a note for the user, or an empty text.
 
     Raises:
         SymflopsError: as :func:`named`; a config is given twice; or ``--set`` names no field.
     """
     settings, lenient = settings_in(getattr(args, "set", None) or ()), getattr(args, "lenient", False)
-    if isinstance(getattr(args, "specs", None), list):
-        args.named = [named(word) for word in args.specs]
-        args.specs = [found.spec for found in args.named]
+    for option in ("specs", "spec"):
+        if isinstance(words := getattr(args, option, None), list) and (option == "specs" or len(words) > 1):
+            args.named = [named(word) for word in words]
+            setattr(args, option, [found.spec for found in args.named])
     given, word = getattr(args, "config", None), getattr(args, "spec", None)
     if isinstance(given, str) and not is_config(given):
         given = args.config = config_named(given)
@@ -42,7 +43,7 @@ def resolve(args: Any) -> str:
         return _resolve_several(args, word)
     if isinstance(word, str):
         found = named(word, lenient)
-    elif hasattr(args, "spec") and given and (lenient or settings):
+    elif hasattr(args, "spec") and given and (lenient or settings) and not getattr(args, "trace", False):
         found = Named(by_config(read_config(given), lenient)[1])
     else:
         return ""
@@ -52,19 +53,17 @@ def resolve(args: Any) -> str:
     if given and found.whole:
         raise SymflopsError(f"'{word}' is a config already: leave out --config, or name '{args.spec}' with it")
     if found.config or settings:
-        args.given = bool(given or settings) or found.own
         args.config = {**(read_config(given) if given else {}), **found.config}
     if settings:
         args.config = changed(args.spec, args.config, settings)
     counts = hasattr(args, "batch") or getattr(args, "numeric", False)
-    silent = getattr(args, "json", False) and DEFAULTS in found.asked  # its output names the class
+    silent = getattr(args, "json", False) and found.defaults  # its output names the class
     return found.note if counts and not given and not silent else ""
 
 
 def _resolve_several(args: Any, words: list[str]) -> str:
     """Resolve a list of words in ``args.spec``; only a single word also sets the config."""
     if len(words) > 1:
-        args.spec = [named(word).spec for word in words]
         return ""
     args.spec = words[0]
     note = resolve(args)

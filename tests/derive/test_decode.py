@@ -83,6 +83,7 @@ def test_what_is_kept_by_hand(new, past, more):
 def test_what_is_kept_is_explained_and_has_bytes(capsys):
     estimator = ESTIMATORS["decode", "symflops"]
     assert estimator.cache(estimator.moments(text=[[1, 9]]), bytes_each=2) == {"keys and values": 960}
+    assert estimator.cache({"text": [[1, 9]]}) == {"keys and values": 480}
     assert main(["explain", "llama3-8b", "--regime", "decode", "--batch", '{"text": [[1, 8191]]}']) == 0
     assert "keys and values: 536,870,912 = (2*L*G*d) * past + (2*L*G*d) * x" in capsys.readouterr().out
 

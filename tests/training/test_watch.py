@@ -381,6 +381,21 @@ def test_a_head_that_is_fused_with_the_loss_lowers_the_grade():
     assert any("compared on the first step (93.4 % of its FLOPs; the loss is fused with lm_head)" in line for line in loop.lines), loop.lines
 
 
+def test_outer_products_are_told():
+    """As transformers 4 multiplies positions by frequencies."""
+    model = llama()
+    rotary = model.model.rotary_emb
+
+    def forward(x, position_ids, forward=rotary.forward):
+        assert torch.equal(torch.ones(1, 4, 1) @ position_ids[:, None].float(), position_ids.expand(4, -1)[None].float())
+        return forward(x, position_ids)
+
+    rotary.forward = forward
+    loop = Loop(model)
+    assert "mfu" in loop.step(outside=2 * 4 * 8) and loop.meter.executed == loop.seen and not loop.told
+    assert "proven on the first step (100.0 % of its FLOPs; 64 FLOPs of model.rotary_emb are outer products, which are not counted)" in loop.lines[-1]
+
+
 def test_without_a_proof():
     loop = Loop(llama(), prove=False)
     assert "mfu" in loop.step(lambda model: patched(model)) and not loop.proofs()

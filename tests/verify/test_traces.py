@@ -268,7 +268,7 @@ def test_a_class_of_transformers_tells_the_closed_form_that_is_known():
     import transformers
 
     found = symflops.trace(transformers.LlamaForCausalLM)
-    assert found.proven and conditions(found) == {"num_attention_heads % num_key_value_heads == 0", "head_dim % 2 == 0"}
+    assert found.proven and conditions(found) == {"hidden_size % num_attention_heads == 0", "num_attention_heads % num_key_value_heads == 0", "head_dim % 2 == 0"}
     letters = {letter: sympy.Symbol(name, integer=True, positive=True) for letter, name in NAMES.items()}
     for name, text in LLAMA.items():
         form = getattr(found, name)

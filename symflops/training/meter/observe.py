@@ -86,9 +86,8 @@ def more_of(model: Any, state: State, outside: tuple[str, ...]) -> More:
         return ()
     found: dict[str, list[str]] = {}
     for name in needs:
-        if name == EMBEDS and hasattr(model.root, "get_input_embeddings"):
-            tree = state.live.reading.tree
-            table = model.root.get_input_embeddings()
+        if name == EMBEDS and model.ends[0] is not None:
+            tree, table = state.live.reading.tree, model.ends[0]
             path = next((path for path, module in tree.modules.items() if module is table), "")
             found.setdefault("force_grad", []).append(path)
         elif name in state.live.names[0]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from symflops.training.introspect.tree import starred
+from symflops.training.introspect.tree import ends_of, starred
 from symflops.training.meter.calls import Piece
 from symflops.training.meter.outside import WATCHES, Outside
 from symflops.training.meter.witness import Verdict, Witness, sentence, work_of
@@ -201,5 +201,5 @@ class Proofs:
 
 def head_of(root: Any) -> str:
     """The path of the module that computes logits, as transformers' models tell it; empty without one."""
-    head = root.get_output_embeddings() if hasattr(root, "get_output_embeddings") else None
+    head = ends_of(root)[1]
     return next((path for path, module in root.named_modules() if module is head), "") if head is not None else ""
