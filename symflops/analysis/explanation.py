@@ -16,7 +16,7 @@ from symflops.evaluate.units import NAMES, scaled
 from symflops.ir.format import line_of
 from symflops.ir.index_sets import ONCE, PADDED, padded_name
 from symflops.library.lookup import result
-from symflops.library.naming import estimator_of
+from symflops.library.naming import estimator_of, given_head, lacks_head
 from symflops.library.pipelines import lengths_of, rule_for
 from symflops.support.errors import LONGEST, SymflopsError, cut
 
@@ -231,4 +231,7 @@ def explain(
     Raises:
         SymflopsError: as :func:`symflops.estimate`.
     """
-    return Explanation(estimator_of(model, config, regime, convention, settings), batch)
+    found = estimator_of(model, config, regime, convention, settings)
+    if lacks_head(found, batch):
+        found = estimator_of(model, config, given_head(regime or found.regime), convention, settings)
+    return Explanation(found, batch)

@@ -20,7 +20,7 @@ from symflops.evaluate.estimate import Estimate
 from symflops.library import lookup
 from symflops.library.cache import keep, kept, place
 from symflops.library.catalog import Catalog
-from symflops.library.naming import answered, estimator_of
+from symflops.library.naming import answered, estimator_of, given_head, lacks_head
 from symflops.support.errors import SymflopsError
 from symflops.support.files import digest
 from symflops.training.introspect.elsewhere import ProofError, built_elsewhere
@@ -49,7 +49,7 @@ def estimate(
 
     Args:
         config: The name of a model, the contents of a config.json, a config object, a path, or an estimator.
-        batch: One entry per item, by stream.
+        batch: One entry per item, by stream; ``head`` has the number of tokens on which the head runs, if these are not all.
         regime: What trains.
         convention: Which work counts.
         spec: The name of the spec; by default found by the config.
@@ -73,7 +73,10 @@ def estimate(
         for note in found["notes"]:
             lookup.warn(note, 3)
         return Estimate(found)
-    model = estimator_of(config, None, regime, convention, settings, spec=spec, strict=strict, lenient=lenient)
+    options: dict[str, Any] = {"spec": spec, "strict": strict, "lenient": lenient}
+    model = estimator_of(config, None, regime, convention, settings, **options)
+    if lacks_head(model, batch):
+        model = estimator_of(config, None, given_head(regime), convention, settings, **options)
     if prove:
         proof(lookup.by_name(model.name), model.name, model.config)
         model.proven = True
