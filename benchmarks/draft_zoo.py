@@ -55,7 +55,7 @@ def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
 
     from symflops.cli.draft import report
     from symflops.draft.draft import MEMORY, draft
-    from symflops.draft.trace.subject import Subject
+    from symflops.draft.trace.steps import Subject
     from symflops.verify.limits import limit_memory
 
     torch.set_num_threads(1)

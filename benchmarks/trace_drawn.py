@@ -33,10 +33,9 @@ from symflops.support.errors import SymflopsError
 from symflops.verify.classes import class_of
 from symflops.verify.limits import in_process
 from symflops.verify.symbolic.explore import CANDIDATES
-from symflops.verify.symbolic.expressions import symbol
 from symflops.verify.symbolic.inputs import LENGTHS
 from symflops.verify.symbolic.target import Target, dotted, place_of, places
-from symflops.verify.symbolic.traced import FIGURES, Traced
+from symflops.verify.symbolic.traced import FIGURES, Traced, symbol
 from symflops.verify.symbolic.tracer import Example
 from symflops.verify.symbolic.tracing import trace
 

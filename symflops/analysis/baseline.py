@@ -15,7 +15,7 @@ from symflops.analysis.difference import NOTHING, Difference, Meaning, Pair, in_
 from symflops.analysis.subject import Subject
 from symflops.api import Model, load
 from symflops.emit.emit import Derived
-from symflops.evaluate.assumed import put
+from symflops.evaluate.config import put
 from symflops.evaluate.item_analysis import Against, Cause, Change, Crossing, Point
 from symflops.evaluate.typical import as_batch, optional_streams
 from symflops.evaluate.typical_values import default_sizes, typical_lengths

@@ -45,10 +45,10 @@ def compare(
     regimes, conventions = names_in(regimes, "regimes"), names_in(conventions, "conventions")
     if len(regimes) > 1 and len(conventions) > 1:
         raise SymflopsError("compare several regimes or several conventions, not both at once")
-    regime, convention = (regimes or ("full",))[0], (conventions or ("symflops",))[0]
+    regime, convention = (next(iter(names), None) for names in (regimes, conventions))
     if len(conventions) > 1:
         models = {name: estimator_of(model, config, regime, name, settings) for name in conventions}
-        return by_convention(models, default_batch(models[convention]) if batch is None else batch)
+        return by_convention(models, default_batch(models[conventions[0]]) if batch is None else batch)
     models = under(lambda name: estimator_of(model, config, name, convention, settings), regimes)
     full = models.get("full") or estimator_of(model, config, "full", convention, settings)
     return by_regime(models, full, default_batch(full) if batch is None else batch)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.analysis.subject import Batch, Subject
-from symflops.evaluate.assumed import put
+from symflops.evaluate.config import put
 from symflops.evaluate.folding import constant
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.item_analysis import Cause, Change, Figures

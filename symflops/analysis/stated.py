@@ -14,7 +14,7 @@ from typing import Any
 from symflops.analysis.explanation import default_batch
 from symflops.api import REGIMES, Model
 from symflops.count.per_parameter import first_readers, share
-from symflops.evaluate.assumed import put
+from symflops.evaluate.config import put
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.moments import summed
 from symflops.ir.spec import Expectation, Name

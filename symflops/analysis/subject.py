@@ -9,8 +9,8 @@ from typing import Any
 from symflops.analysis.explanation import default_batch
 from symflops.api import load
 from symflops.emit.emit import Derived
-from symflops.evaluate.assumed import letter_of, put
-from symflops.evaluate.config import as_json
+from symflops.evaluate.assumed import letter_of
+from symflops.evaluate.config import as_json, put
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.moments import tokens_of
 from symflops.ir.serialise import program_of

@@ -236,6 +236,8 @@ class Segments:
                 is_same(entry),
                 entry.path.text,
                 entry.span,
+                frame.visits,
+                frame.turns,
             )
         )
         for name in sorted(set().union(*(body.changed for _, body in bodies))):

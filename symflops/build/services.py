@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
-from symflops.build.expressions import Evaluator
 from symflops.build.graph_builder import GraphBuilder, ParameterTable
-from symflops.build.scopes import ABSENT, Binding, Frame, OperatorLimit, Surroundings
+from symflops.build.scopes import ABSENT, Binding, Evaluator, Frame, OperatorLimit, Surroundings
 from symflops.build.streams import Streams
 from symflops.formula.definitions import Definitions
 from symflops.formula.domain import either, sizes_behind

@@ -124,8 +124,14 @@ def batch_of(text: str, streams: Any = ()) -> dict[str, Any]:
         name, equals, lengths = part.partition("=")
         name = name.strip() if equals else lone(streams)
         if name in found:
-            raise SymflopsError(f"the batch has '{name}' twice: put ; between streams, e.g. latent=4096*2; prompt=77*2")
-        found[name] = [entry for word in (lengths if equals else part).split(",") for entry in entries(word)]
+            told = f"a comma is between items of a stream, {name}=4096,1024, and ; between streams, latent=4096*2; prompt=77*2"
+            raise SymflopsError(f"the batch has '{name}' twice: {told}")
+        text = (lengths if equals else part).strip()
+        found[name] = [entry for word in text.split(",") for entry in entries(word)]
+        number, star, times = text.partition("*")
+        if THOUSANDS.fullmatch(number):
+            items, whole_number = " and ".join(text.split(",")), f"{number.replace(',', '')}{star}{times}"
+            tell(f"'{text}' is read as items of {items}; the number is {whole_number}")
     return found
 
 
@@ -182,9 +188,15 @@ def chosen_batch(args: argparse.Namespace, model: Any, quiet: bool = False, imag
     return doubled(batch, model.stored.streams) if guided else batch
 
 
+def given_for_batch(args: argparse.Namespace) -> list[str]:
+    """List the options of a command line that say what its batch is."""
+    return [f"--{name}" for name in ("batch", *IMAGES, "pipeline", "guidance") if getattr(args, name, None)]
+
+
 def samples_in(batch: dict[str, Any]) -> int:
     """The number of samples of a batch: the entries of its first list."""
-    return next((len(items) for items in batch.values() if isinstance(items, list)), 0)
+    lists = (items.get("lengths") if isinstance(items, dict) else items for items in batch.values())
+    return next((len(items) for items in lists if isinstance(items, list)), 0)
 
 
 def of_images(model: Any, given: dict[str, int], pipeline: str, samples: str) -> dict[str, Any]:
@@ -215,4 +227,10 @@ def of_images(model: Any, given: dict[str, int], pipeline: str, samples: str) ->
 def doubled(batch: dict[str, Any], streams: Any) -> dict[str, Any]:
     """A batch with each sample twice, as guidance runs the model with and without the prompt."""
     counted = {stream.name for stream in streams if stream.counts}
-    return {name: items * 2 if isinstance(items, list) or name in counted else items for name, items in batch.items()}
+
+    def twice(name: str, items: Any) -> Any:
+        if isinstance(items, dict):
+            return {side: twice(name, lengths) for side, lengths in items.items()}
+        return items * 2 if isinstance(items, list) or name in counted else items
+
+    return {name: twice(name, items) for name, items in batch.items()}

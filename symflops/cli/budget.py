@@ -55,7 +55,7 @@ configure = arguments_of(
 def run(args: argparse.Namespace) -> int:
     """Compute and print the device-hours of a training; return the exit code 0."""
     from symflops.analysis.solve import budget
-    from symflops.training.devices.names import rate_of
+    from symflops.training.devices.peaks import rate_of
 
     mfu = share(args.mfu, "--mfu")
     name = "tokens" if args.samples is None else "samples"
@@ -64,8 +64,11 @@ def run(args: argparse.Namespace) -> int:
         raise SymflopsError(f"there is at least one device, not {args.devices}")
     rate, source, peak = rate_of(args.peak, args.dtype)
     subject, batch = asked(args)
-    each = samples_in(batch) // (1 + args.guidance) if args.samples else 0
-    found = budget(subject, amount, batch, rate, mfu, each)
+    runs = 1 + args.guidance
+    each = samples_in(batch) // runs if args.samples else 0
+    if args.samples and not each:
+        raise SymflopsError("a step has no samples to count: give --batch with a list per stream, or --tokens")
+    found = budget(subject, amount, batch, rate, mfu, each, runs)
     hours = found.device_hours / args.devices
     if args.json:
         told = {"schema": 1, "spec": subject.program.name, "regime": args.regime, "convention": args.convention}

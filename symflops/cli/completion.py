@@ -90,8 +90,7 @@ def values(metavar: str, last: str) -> Iterable[str]:
         case "C" | "C,C":
             return [head + name for name in pages("conventions")]
         case "P" | "NAME":
-            from symflops.training.devices.names import words
-            from symflops.training.devices.peaks import table
+            from symflops.training.devices.peaks import table, words
 
             return {"-".join(words(row.name)) for row in table() if row.confidence != "U"}
     return []

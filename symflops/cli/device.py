@@ -29,8 +29,7 @@ def run(args: argparse.Namespace) -> int:
 
     Return the exit code: 1 if the rate is unknown.
     """
-    from symflops.training.devices.names import peak_called
-    from symflops.training.devices.peaks import table
+    from symflops.training.devices.peaks import peak_called, table
 
     if args.name is None:
         rows = [row for row in table() if row.dtype == args.dtype]

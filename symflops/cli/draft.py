@@ -46,7 +46,7 @@ configure = arguments_of(
 def run(args: argparse.Namespace) -> int:
     """Draft a spec, print it, and report the proof; return the exit code, 1 if the draft is not exact."""
     from symflops.draft.draft import draft_in_process
-    from symflops.draft.trace.subject import Subject
+    from symflops.draft.trace.steps import Subject
 
     here = str(Path.cwd())
     if here not in sys.path:
@@ -119,7 +119,7 @@ def given(args: argparse.Namespace) -> tuple[Any, Any, Any]:
 
     What the command line lacks comes from the example of the class.
     """
-    from symflops.draft.examples import example_of
+    from symflops.draft.draft import example_of
 
     if args.config and args.inputs:
         return json_object(args.config), json_object(args.inputs), {}

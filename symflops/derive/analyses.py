@@ -13,18 +13,19 @@ The two analyses are independent. A parameter has one copy per path, however man
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sympy import Expr, Integer, Mul, Symbol
 
 from symflops.derive.iterations import Facts, State, Within, all_iterations, iterate
+from symflops.derive.leaving import forced
 from symflops.formula.functions import AtLeast
 from symflops.formula.truth import NO, YES, Truth, any_of
 from symflops.ir.contraction import Operand
 from symflops.ir.graph import Graph, ParameterCount
 from symflops.ir.nodes import Checkpoint, Loop, Node, Operator, Parameter, Pop, Push, Select, with_operators
-from symflops.ir.patterns import Path, any_matches, prefixes
+from symflops.ir.patterns import Path, any_matches
 from symflops.ir.regime import Regime
 from symflops.support.findings import Diagnostic, SpecError, did_you_mean
 
@@ -36,38 +37,10 @@ def needs(graph: Graph, regime: Regime, trains: Trains) -> Facts:
 
     ``trains`` returns whether a parameter is trained; :func:`trainable` makes it.
     """
-    chosen = dict(graph.chosen)
     facts = Facts({value: YES if name in regime.input_grad else NO for name, value, _ in graph.inputs})
 
-    trained = bool(regime.train or regime.adapters)
-    last = {
-        operator.id
-        for module, operator in (leaving(graph) if regime.force_grad else ())
-        if any_matches(regime.force_grad, module, chosen)
-    }
-
-    def forced(operator: Operator) -> Truth:
-        if operator.id in last or any_matches(regime.force_grad, operator.path, chosen):
-            return YES
-        return operator.forces if trained and not any_matches(regime.no_force_grad, operator.path, chosen) else NO
-
-    _forwards(graph.body, facts, trains, forced)
+    _forwards(graph.body, facts, trains, forced(graph, regime))
     return facts
-
-
-def leaving(graph: Graph) -> Iterator[tuple[Path, Operator]]:
-    """Yield (module, operator) for each operator whose result leaves a module around it, outside of the module's own loops."""
-    readers: dict[int, list[Operator]] = {}
-    for operator in graph.operators():
-        for value in operator.operands:
-            readers.setdefault(value, []).append(operator)
-    for operator in graph.operators():
-        for module in prefixes(operator.path):
-            if module == operator.path or module.indices != operator.path.indices:
-                continue
-            around = [set(prefixes(one.path)) for value in operator.results for one in readers.get(value, ())]
-            if not around or any(module not in those for those in around):
-                yield module, operator
 
 
 def with_entries(graph: Graph, regime: Regime) -> Graph:
@@ -90,7 +63,7 @@ def trainable(regime: Regime, chosen: Mapping[Expr, frozenset[str]]) -> Trains:
 
     def trains(parameter: Parameter) -> bool:
         if id(parameter) not in known:
-            wanted = parameter.adapter or any_matches(regime.train, parameter.path, chosen)
+            wanted = regime.trains and (parameter.adapter or any_matches(regime.train, parameter.path, chosen))
             frozen = any_matches(regime.freeze, parameter.path, chosen)
             known[id(parameter)] = (parameter, parameter.trainable and wanted and not frozen)
         return known[id(parameter)][1]
@@ -109,41 +82,43 @@ def operand_need(operand: Operand, operator: Operator, facts: Facts, trains: Tra
     return truth
 
 
-def _forwards(nodes: Sequence[Node], facts: Facts, trains: Trains, forced: Callable[[Operator], Truth]) -> None:
+def _forwards(nodes: Sequence[Node], facts: Facts, trains: Trains, forces: Mapping[int, Truth]) -> None:
+    def enter(value: int, truth: Truth, guard: Truth = YES) -> None:
+        facts.values[value] = (truth | forces[value] if value in forces else truth) & guard
+
     for node in nodes:
         match node:
             case Operator():
                 truth = YES if node.enters else any_of(facts.values[operand] for operand in node.operands)
                 truth = truth | any_of(parameter.exists for parameter in node.parameters if trains(parameter))
-                truth = (truth if node.flows else NO) | forced(node)
-                truth = truth & node.guard
-                facts.values.update(dict.fromkeys(node.results, truth))
+                for result in node.results:
+                    enter(result, truth if node.flows else NO, node.guard)
             case Select():
-                then, otherwise = facts.values[node.then], facts.values[node.otherwise]
-                facts.values[node.result] = node.condition.choose(then, otherwise)
+                enter(node.result, node.condition.choose(facts.values[node.then], facts.values[node.otherwise]))
             case Checkpoint():
                 entered = any_of(facts.values[value] for value in node.inputs)
-                facts.values.update(dict.fromkeys(node.results, entered))
+                for result in node.results:
+                    enter(result, entered)
             case Loop():
-                _loop_forwards(node, facts, trains, forced)
+                for carry, truth in zip(node.carries[0], _loop_forwards(node, facts, trains, forces), strict=True):
+                    enter(carry.result, truth)
             case Push():
                 facts.record(node, facts.values[node.value])
             case Pop():
-                facts.values[node.result] = facts.sequences[node.sequence]
+                enter(node.result, facts.sequences[node.sequence])
 
 
-def _loop_forwards(loop: Loop, facts: Facts, trains: Trains, forced: Callable[[Operator], Truth]) -> None:
+def _loop_forwards(loop: Loop, facts: Facts, trains: Trains, forces: Mapping[int, Truth]) -> State:
     def body(position: int, state: State) -> tuple[Facts, State]:
         inner = facts.inside(Within(facts.values))
         carries = loop.carries[position]
         inner.values.update({carry.argument: truth for carry, truth in zip(carries, state, strict=True)})
-        _forwards(loop.classes[position][1], inner, trains, forced)
+        _forwards(loop.classes[position][1], inner, trains, forces)
         return inner, tuple(inner.values[carry.final] for carry in carries)
 
     first = tuple(facts.values[carry.initial] for carry in loop.carries[0])
     trace = facts.traces[loop.id] = iterate(loop, first, body)
-    for carry, truth in zip(loop.carries[0], trace.after(loop.count), strict=True):
-        facts.values[carry.result] = truth
+    return trace.after(loop.count)
 
 
 def lives(graph: Graph, regime: Regime) -> Facts:

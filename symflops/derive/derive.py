@@ -22,7 +22,7 @@ from symflops.derive.decode import decoded, first_calls, kept_after, kept_alone,
 from symflops.derive.heads import with_head
 from symflops.derive.iterations import Facts, iterations
 from symflops.derive.recompute import is_inside, recomputed, reentrant
-from symflops.derive.regime_checks import check_patterns, check_size, rules_of
+from symflops.derive.regime_checks import check_decoding, check_patterns, check_phases, check_size, rules_of
 from symflops.formula.polynomial import Polynomial
 from symflops.formula.state import SYMBOLS
 from symflops.formula.truth import NO, YES, Truth, any_of
@@ -44,10 +44,11 @@ def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset())
         elements: the roles of element-wise work that counts as contractions of its own, for conventions that count it.
 
     Raises:
-        SpecError: the regime names an output, a module or a parameter that the model does not have.
+        SpecError: the regime names an output, a module or a parameter that the model does not have, or decodes and trains.
         UnknownSizeError: both passes depend on a size that is a symbol.
     """
     written, regime = regime, regime.with_patterns(lambda pattern: spelled(pattern, graph.listed))
+    check_decoding(regime)
     check_size(graph, regime)
     graph = with_head(graph, regime)
     graph = with_entries(reentrant(with_elements(adapt(graph, regime.adapters), elements), regime.recompute), regime)
@@ -78,10 +79,14 @@ def step_of(phases: Sequence[tuple[Derivation, int]]) -> Derivation:
     """Merge the phases of a step, each with its number of runs, into one derivation.
 
     Work and rules come from all phases, parameters from the first.
+
+    Raises:
+        SpecError: some phases decode in another way than the first.
     """
     (first, times), *others = phases
     if not others and times == 1:
         return first
+    check_phases(first.regime, (derivation.regime for derivation, _ in others))
     works = [_passes(work, Passes(forward=times)) for derivation, times in phases for work in derivation.work]
     return replace(first, work=tuple(works), rules=tuple(rule for derivation, _ in phases for rule in derivation.rules))
 

@@ -27,7 +27,7 @@ from symflops.derive.analyses import Trains, operand_need
 from symflops.derive.iterations import Facts, all_iterations, reachable_bodies
 from symflops.formula.truth import NO, Truth, any_of
 from symflops.ir.graph import Graph
-from symflops.ir.nodes import Checkpoint, Loop, Node, Operator, Pop, Push, Select, Value
+from symflops.ir.nodes import Checkpoint, Loop, Node, Operator, Pop, Push, Select, Value, call_of
 from symflops.ir.patterns import Path, any_matches, prefixes
 from symflops.ir.regime import Recompute
 from symflops.support.findings import Diagnostic, SpecError
@@ -47,25 +47,15 @@ def groups_of(nodes: tuple[Node, ...], recompute: Recompute, chosen: Chosen) -> 
     found: dict[str, list[Operator | Loop]] = {}
     for node in nodes:
         if isinstance(node, (Operator, Loop)):
-            modules = node.modules if isinstance(node, Operator) else prefixes(node.path)
-            group = group_of(modules, recompute, chosen)
+            group = group_of(node.modules, recompute, chosen)
             if group:
-                call = [number for path, number in turns_of(node) if path in prefixes(group[-1]) or not path.parts]
-                found.setdefault(repr((group, call)), []).append(node)
+                found.setdefault(repr((group, call_of(node, group[-1]))), []).append(node)
     return found
-
-
-def turns_of(node: Operator | Loop) -> tuple[tuple[Path, int], ...]:
-    """(module, call number) for each module around ``node`` that runs more than once."""
-    if isinstance(node, Operator):
-        return node.turns
-    inside = (inner for _, body in node.classes for inner in body if isinstance(inner, (Operator, Loop)))
-    return next(map(turns_of, inside), ())
 
 
 def is_inside(loop: Loop, recompute: Recompute | None, chosen: Chosen) -> bool:
     """Whether ``loop`` lies inside a recomputed group, so that it is recomputed as a whole."""
-    return recompute is not None and not recompute.attention_only and bool(group_of(prefixes(loop.path), recompute, chosen))
+    return recompute is not None and not recompute.attention_only and bool(group_of(loop.modules, recompute, chosen))
 
 
 def group_of(modules: Iterable[Path], recompute: Recompute, chosen: Chosen) -> tuple[Path, ...]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from symflops.derive.adapters import KINDS
-from symflops.derive.analyses import leaving
 from symflops.derive.heads import kinds_of_head
+from symflops.derive.leaving import leaving
 from symflops.derive.recompute import group_of
 from symflops.ir.graph import Graph, ParameterCount
 from symflops.ir.nodes import Checkpoint, walk
@@ -71,6 +71,31 @@ def check_size(graph: Graph, regime: Regime) -> None:
         raise SpecError([Diagnostic("regime-too-large", message, None, "a pattern with '*' stands for many modules")])
 
 
+def check_decoding(regime: Regime) -> None:
+    """Refuse a regime whose calls keep a state if it needs a backward pass.
+
+    Raises:
+        SpecError: names the first field that needs one.
+    """
+    for field in ("train", "input_grad", "force_grad", "enter_grad", "recompute") if regime.decode else ():
+        if given := getattr(regime, field):
+            message = f"regime '{regime.name}' decodes, which has no backward pass, and has '{field}'"
+            place = regime.places.get(given[0]) if isinstance(given, tuple) else None
+            raise SpecError([Diagnostic("contradiction", message, place, "train under a regime without 'decode'")])
+
+
+def check_phases(first: Regime, others: Iterable[Regime]) -> None:
+    """Refuse phases of one step whose batches differ: a call that keeps a state has lengths of its own.
+
+    Raises:
+        SpecError: names two such phases.
+    """
+    for other in others:
+        if other.decode != first.decode:
+            message = f"one batch cannot hold the lengths of both regime '{first.name}' and its phase '{other.name}'"
+            raise SpecError([Diagnostic("contradiction", message, None, "estimate each under a regime of its own")])
+
+
 def fields(graph: Graph, regime: Regime) -> Iterator[Field]:
     """Yield each field of ``regime`` that holds patterns, with the paths that they may match."""
     operators = list(graph.operators())
@@ -78,7 +103,7 @@ def fields(graph: Graph, regime: Regime) -> Iterator[Field]:
     modules = list(dict.fromkeys(operator.path for operator in operators))
     yield "train", [pattern for pattern in regime.train if pattern != "*"], parameters, ""
     yield "freeze", list(regime.freeze), parameters, ""
-    around = [module for module, _ in leaving(graph)] if regime.force_grad else []
+    around = [module for module, _, _ in leaving(graph, regime)] if regime.force_grad else []
     holders = [path.parent for path in parameters]  # a module of shared weights may never run
     yield "force_grad", list(regime.force_grad), [*modules, *around, *holders], ""
     yield "enter_grad", list(regime.enter_grad), modules, ""

@@ -15,14 +15,14 @@ from symflops.draft.prove.prove import DRAWN, Proof, library, model_of
 from symflops.draft.sample.samples import Family, Runner, explored, with_longer_inputs
 from symflops.draft.sample.sampling import family_of
 from symflops.draft.trace import gate
-from symflops.draft.trace.subject import Subject
+from symflops.draft.trace.steps import Subject
 from symflops.draft.vary.variables import Moves, Variable
 from symflops.draft.write.draft_document import Document, document
 from symflops.draft.write.graph import Style
 from symflops.support.findings import SymflopsError
 from symflops.verify.classes import config_class_of, referenced, signature_of
 from symflops.verify.symbolic.comparison import Identity
-from symflops.verify.symbolic.expressions import text_of
+from symflops.verify.symbolic.traced import text_of
 
 HOLD_OUTS = 5
 WITH = " with "

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from symflops.evaluate.config import as_json, as_read, checked, is_null, look_up
+from symflops.evaluate.config import as_json, as_read, checked, is_null, look_up, put
 from symflops.evaluate.sizes import check_fit, sizes_of
 from symflops.evaluate.specialise import specialise
 from symflops.evaluate.stored import Stored, stored_of
@@ -146,22 +146,6 @@ def letter_of(name: str, sizes: Sizes) -> str:
     if not sizes[letter]:
         raise SymflopsError(f"no config says '{name}': its class does")
     return letter
-
-
-def put(config: dict[str, Any], keys: Sequence[str], value: Any) -> None:
-    """Write a value into ``config``, in place, under the first of ``keys``, and remove the other keys."""
-    for key in keys:
-        *outer, last = key.split(".")
-        place: Any = config
-        for word in outer:
-            place = place.get(word) if isinstance(place, dict) else None
-        if isinstance(place, dict):
-            place.pop(last, None)
-    *outer, last = keys[0].split(".")
-    for word in outer:
-        inner = config.get(word)
-        config[word] = config = inner if isinstance(inner, dict) else {}
-    config[last] = value
 
 
 def _alone(stored: Stored, config: Mapping[str, Any], letters: Collection[str]) -> Iterator[tuple[str, Any]]:

@@ -10,7 +10,7 @@ from symflops.formula.table import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
 
@@ -23,15 +23,36 @@ def as_read(document: Mapping[str, Any], config: Any) -> dict[str, Any]:
         ConfigError: the class or the spec does not support a field's null, type or alternative name.
     """
     found = as_json(config)
-    reading = document.get("reading")
     if not isinstance(found, dict):
         raise ConfigError(f"a config is a JSON object, not {type(config).__name__}")
+    return _fields_read(_table_of(document, found), found, "")
+
+
+def places_of(document: Mapping[str, Any], config: Mapping[str, Any], name: str) -> list[str]:
+    """The paths under which the spec may read what a config has at the path ``name``: without aliases, inside the sections."""
+    return list(_places_in(_table_of(document, config), name))
+
+
+def _table_of(document: Mapping[str, Any], config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The facts about how the class of a config reads it; empty if nothing is known."""
+    reading = document.get("reading")
     if not reading:
-        return found
-    named, tables = found.get("architectures"), reading["tables"]
-    names = [*(named if isinstance(named, list) else ()), found.get("_class_name")]
+        return {}
+    named, tables = config.get("architectures"), reading["tables"]
+    names = [*(named if isinstance(named, list) else ()), config.get("_class_name")]
     known = [reading["classes"][name] for name in names if isinstance(name, str) and name in reading.get("classes", ())]
-    return _fields_read(tables[known[0] if known else next(iter(tables))], found, "")
+    found: Mapping[str, Any] = tables[known[0] if known else next(iter(tables))]
+    return found
+
+
+def _places_in(table: Mapping[str, Any], name: str) -> Iterator[str]:
+    first, dot, rest = name.partition(".")
+    for part, inner in table.get("parts", {}).items():
+        within = rest if first in (part, inner.get("instead")) else name if name in inner.get("flat", ()) else ""
+        yield from (f"{part}.{place}" for place in (_places_in(inner, within) if within else ()))
+    if first not in table.get("parts", {}) or not rest:
+        own = next((one for one, others in table.get("names", {}).items() if first in others), first)
+        yield f"{own}{dot}{rest}"
 
 
 PLAIN = frozenset((str, int, float, bool))
@@ -120,6 +141,7 @@ def _fields_read(table: Mapping[str, Any], given: Mapping[str, Any], place: str)
             raise ConfigError(f"the config's '{place}{name}' is {found[name]!r}: {told}")
     for name, inner in table.get("parts", {}).items():
         found[name] = _fields_read(inner, _config_within(inner, found, name, place), f"{place}{name}.")
+        found.pop(inner.get("instead"), None)
     return found
 
 
@@ -170,11 +192,19 @@ def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
     return None
 
 
-def put(config: dict[str, Any], key: str, value: Any) -> None:
-    """Set a value under a dotted key, creating nested dicts as needed."""
-    *outer, last = key.split(".")
+def put(config: dict[str, Any], keys: Sequence[str], value: Any) -> None:
+    """Write a value into ``config``, in place, under the first of ``keys``, and remove the other keys."""
+    for key in keys:
+        *outer, last = key.split(".")
+        place: Any = config
+        for word in outer:
+            place = place.get(word) if isinstance(place, dict) else None
+        if isinstance(place, dict):
+            place.pop(last, None)
+    *outer, last = keys[0].split(".")
     for word in outer:
-        config = config.setdefault(word, {})
+        inner = config.get(word)
+        config[word] = config = inner if isinstance(inner, dict) else {}
     config[last] = value
 
 

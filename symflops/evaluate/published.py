@@ -78,7 +78,7 @@ class ModelEstimator(InterpretedEstimator):
         for row in self.document["fields"]:
             known[row["letter"]] = value = getattr(sizes, row["attribute"])
             if value is not None:
-                put(self.config, row["keys"][0], value)
+                put(self.config, row["keys"], value)
         self._bind(self.stored, defined(self.stored, known), regime, convention)
 
     def _of_names(self, m: Moments) -> Moments:

@@ -49,12 +49,11 @@ FACTOR = 2
 """A float below this is a rate or a factor, not a size."""
 
 
-def unread(program: Stored, config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Iterate over config keys that neither the spec nor its class knows, as (path, value).
+def unread(document: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Iterate over config keys that neither the spec of a stored program nor its class knows, as (path, value).
 
     The keys of an inner config are included only if the spec reads one of them.
     """
-    document = program.document
     described = set(keys_of(document))
     census = census_of(document, next((name for _, name in named_classes(config)), "")) or {}
     known = described | {path for kind in ("described", "free", "guarded", "words") for path in census.get(kind, ())}
@@ -108,7 +107,7 @@ def check_unread(program: Stored, config: Mapping[str, Any], strict: bool = Fals
     keys = keys_of(program.document)
     absent = [key for key in keys if look_up(found, [key]) is None]
     lines = []
-    for path, _ in unread(program, found):
+    for path, _ in unread(program.document, found):
         near = nearest(path, absent, ALIKE)
         if near and misspelt(path, near):
             raise ConfigError(f"the config has '{path}', which nothing reads, and no '{near}': is it misspelt?")
@@ -132,7 +131,7 @@ def check_numbers(program: Stored, config: Mapping[str, Any]) -> None:
     keys = keys_of(program.document)
     absent = [key for key in keys if look_up(found, [key]) is None]
     limited = any(map(is_limit, absent))
-    numbers = [row for path, value in unread(program, found) for row in numbers_in(path, value)]
+    numbers = [row for path, value in unread(program.document, found) for row in numbers_in(path, value)]
     numbers = [(path, number) for path, number in numbers if not is_id(path) and (limited or not is_limit(path))]
     if numbers:
         path, number = numbers[0]

@@ -14,9 +14,9 @@ from sympy import Expr, Mul, Symbol
 
 from symflops.formula.truth import NO, YES, Truth
 from symflops.formula.words import said
+from symflops.ir.batch import ONCE, SAMPLES
 from symflops.ir.contraction import Contraction
-from symflops.ir.index_sets import ONCE, SAMPLES
-from symflops.ir.patterns import Path, Visit, running
+from symflops.ir.patterns import Path, Visit, prefixes, running
 from symflops.support.findings import Label, Span
 
 
@@ -269,6 +269,8 @@ class Loop:
         shared: Whether all iterations run the same module.
         label: What pages call it.
         span: The place in the spec.
+        visits: Calls of modules around it from outside their parent modules.
+        turns: Modules around it that are called again, each with a number that identifies the call.
     """
 
     id: int
@@ -281,6 +283,23 @@ class Loop:
     shared: bool = False
     label: str = ""
     span: Span | None = field(default=None, compare=False, repr=False)
+    visits: tuple[Visit, ...] = ()
+    turns: tuple[tuple[Path, int], ...] = ()
+
+    @property
+    def modules(self) -> tuple[Path, ...]:
+        """Paths of the modules that are running when the loop runs, and that of its module list, outermost first."""
+        return tuple(running(self.path, self.visits))
+
+
+Call = tuple[Path, tuple[int, ...]]
+"""A call of a module: its path, and the numbers of the repeated calls around it."""
+
+
+def call_of(node: Operator | Loop, module: Path) -> Call:
+    """Identify the call of ``module``, which is running when ``node`` runs: equal for all nodes of one call."""
+    around = set(prefixes(module))
+    return module, tuple(number for path, number in node.turns if path in around or not path.parts)
 
 
 @dataclass(frozen=True, slots=True)

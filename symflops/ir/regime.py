@@ -88,7 +88,7 @@ class Regime:
 
     Attributes:
         name: The name.
-        train: Patterns of names of the parameters that train.
+        train: Patterns of names of the parameters that train; empty for a regime that decodes.
         freeze: Patterns of names of parameters that do not train, although they match ``train``.
         loss: Names of the outputs that the loss reads; empty means all.
         input_grad: Names of the inputs that need a gradient.
@@ -135,6 +135,11 @@ class Regime:
         groups = self.recompute.groups if self.recompute else ()
         gradients = (*self.force_grad, *self.no_force_grad, *self.enter_grad)
         return (*self.train, *self.freeze, *gradients, *targets, *groups)
+
+    @property
+    def trains(self) -> bool:
+        """Whether parameters may train; calls that keep a state have no backward pass."""
+        return bool(self.train or self.adapters) and not self.decode
 
     def with_patterns(self, spell: Callable[[str], Sequence[str]]) -> "Regime":
         """This regime with each pattern replaced by the patterns ``spell(pattern)``."""

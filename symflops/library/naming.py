@@ -7,7 +7,7 @@ import os
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.unread import check_unread
 from symflops.library.lookup import by_config, by_name, config_of, interpreted, interpreter, is_file, read_config, result, warn
-from symflops.library.names import DEFAULTS, Named, is_config, named
+from symflops.library.names import Named, is_config, named
 from symflops.library.settings import changed, settings_in
 from symflops.support.errors import SymflopsError, kind_of
 
@@ -27,16 +27,17 @@ if TYPE_CHECKING:
 def resolve(args: Any) -> str:
     """Replace the words for models of a command line by names of specs, and set the config that they imply.
 
-    Changes ``args`` in place: ``asked`` becomes the model's name for headings, ``given`` whether the user supplied a config,
-    and ``named`` the results for ``specs``. Returns a note for the user, or an empty text.
+    Changes ``args`` in place: ``asked`` becomes the model's name for headings, and ``named`` the results for several words.
+    Returns a note for the user, or an empty text.
 
     Raises:
         SymflopsError: as :func:`named`; a config is given twice; or ``--set`` names no field.
     """
     settings, lenient = settings_in(getattr(args, "set", None) or ()), getattr(args, "lenient", False)
-    if isinstance(getattr(args, "specs", None), list):
-        args.named = [named(word) for word in args.specs]
-        args.specs = [found.spec for found in args.named]
+    for option in ("specs", "spec"):
+        if isinstance(words := getattr(args, option, None), list) and (option == "specs" or len(words) > 1):
+            args.named = [named(word) for word in words]
+            setattr(args, option, [found.spec for found in args.named])
     given, word = getattr(args, "config", None), getattr(args, "spec", None)
     if isinstance(given, str) and not is_config(given):
         given = args.config = config_named(given)
@@ -44,7 +45,7 @@ def resolve(args: Any) -> str:
         return _resolve_several(args, word)
     if isinstance(word, str):
         found = named(word, lenient)
-    elif hasattr(args, "spec") and given and (lenient or settings):
+    elif hasattr(args, "spec") and given and (lenient or settings) and not getattr(args, "trace", False):
         found = Named(by_config(read_config(given), lenient)[1])
     else:
         return ""
@@ -54,19 +55,17 @@ def resolve(args: Any) -> str:
     if given and found.whole:
         raise SymflopsError(f"'{word}' is a config already: leave out --config, or name '{args.spec}' with it")
     if found.config or settings:
-        args.given = bool(given or settings) or found.own
         args.config = {**(read_config(given) if given else {}), **found.config}
     if settings:
         args.config = changed(args.spec, args.config, settings)
     counts = hasattr(args, "batch") or getattr(args, "numeric", False)
-    silent = getattr(args, "json", False) and DEFAULTS in found.asked  # its output names the class
+    silent = getattr(args, "json", False) and found.defaults  # its output names the class
     return found.note if counts and not given and not silent else ""
 
 
 def _resolve_several(args: Any, words: list[str]) -> str:
     """Resolve a list of words in ``args.spec``; only a single word also sets the config."""
     if len(words) > 1:
-        args.spec = [named(word).spec for word in words]
         return ""
     args.spec = words[0]
     note = resolve(args)
@@ -85,7 +84,7 @@ def config_named(word: str) -> dict[str, Any]:
         raise SymflopsError(
             f"--config is a path, JSON or a published model; '{word}' is the spec '{found.spec}', which has none"
         )
-    return found.config
+    return dict(found.config)
 
 
 def heading(asked: str, settings: Sequence[str]) -> str:
@@ -171,16 +170,16 @@ def estimator_of(
         SymflopsError: as :func:`selected` and :func:`estimator_for`.
     """
     if isinstance(model, InterpretedEstimator):
-        wanted = (regime or model.regime, convention or model.convention)
+        wanted, origin = (regime or model.regime, convention or model.convention), model.path or model.name
         if wanted == (model.regime, model.convention) and not settings:
             return model
-        made = interpreter(model.name, changed(model.name, model.config, settings or {}), *wanted)
+        made = interpreter(origin, changed(origin, model.config, settings or {}), *wanted)
         made.asked = heading(model.asked or model.name, written(settings))
         return made
     regime, convention = regime or "full", convention or "symflops"
     if hasattr(model, "spec") and hasattr(model, "estimator"):  # a symflops.Model, whose type imports sympy
         given = model.config if config is None else config_of(config)
-        return model.estimator(changed(str(model.file.path), given, settings or {}), regime, convention)  # type: ignore[no-any-return]
+        return model.estimator(changed(model, given, settings or {}), regime, convention)  # type: ignore[no-any-return]
     found = selected(model, config, spec, settings, lenient)
     if found.note:
         warn(found.note, 4)
@@ -191,8 +190,8 @@ def estimate(
     config: Any,
     batch: Mapping[str, Any],
     *,
-    regime: str = "full",
-    convention: str = "symflops",
+    regime: str | None = None,
+    convention: str | None = None,
     spec: str | None = None,
     strict: bool = False,
     lenient: bool = False,
@@ -208,7 +207,7 @@ def estimate(
     options: dict[str, Any] = {"spec": spec, "strict": strict, "lenient": lenient}
     model = estimator_of(config, None, regime, convention, settings, **options)
     if lacks_head(model, batch):
-        model = estimator_of(config, None, given_head(regime), convention, settings, **options)
+        model = estimator_of(config, None, given_head(regime or model.regime), convention, settings, **options)
     return answered(model, batch)
 
 

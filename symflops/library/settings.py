@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from symflops.evaluate.config import as_read, look_up, put
-from symflops.evaluate.stored import Stored
+from symflops.evaluate.classes import NAMING
+from symflops.evaluate.config import as_json, as_read, places_of, put
 from symflops.evaluate.unread import keys_of, unread
 from symflops.library.catalog import by_name
 from symflops.library.lookup import is_file
@@ -40,32 +40,51 @@ def settings_in(words: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def changed(spec: str, config: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def changed(model: Any, config: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Copy a config with other values for some fields; inner fields have dots in their names.
 
+    ``model`` is a spec by name or path, or loaded. A value is written where the class of the config reads the field.
+
     Raises:
-        SymflopsError: neither the spec nor its class has such a field; the message has the nearest ones.
+        SymflopsError: the class has no such field, or several, in inner configs; the message has their names, or near ones.
     """
     if not settings:
         return dict(config)
-    catalog = None if is_file(spec) else by_name(spec)
-    if catalog is None or not catalog.shipped or catalog.changed(spec):
+    called, document = fields_of(model)
+    found: dict[str, Any] = as_json(as_read(document, config))
+    for name, value in settings.items():
+        put(found, [place_of(called, document, found, name, value)], as_json(value))
+    return found
+
+
+def fields_of(model: Any) -> tuple[str, Mapping[str, Any]]:
+    """Return the name of a spec and its fields, in the form of a stored program."""
+    if isinstance(model, str):
+        catalog = None if is_file(model) else by_name(model)
+        if catalog and catalog.shipped and not catalog.changed(model):
+            return model, catalog.program(model)
         from symflops.api import load
 
-        model = load(catalog.file(spec) if catalog else spec)
-        keys, document = [key for size in model.spec.sizes for key in size.keys], dict[str, Any]()
-    else:
-        document = catalog.program(spec)
-        keys = keys_of(document)
-    found = dict(config) if not document else as_read(document, config)
-    for name, value in settings.items():
-        alone: dict[str, Any] = {}
-        put(alone, name, value)
-        known = name in keys or (document and not any(unread(Stored(document), alone)))
-        if not known:
-            listed = f"fields are {', '.join(keys[:MOST])}{', ...' if len(keys) > MOST else ''}"
-            raise SymflopsError(f"'{spec}' has no field '{name}': {did_you_mean(name, keys, listed)}")
-        read = as_read(document, alone) if document else alone
-        own = name if look_up(read, [name]) is not None or value is None else next(iter(read), name)
-        put(found, own, look_up(read, [own]) if own != name else value)
-    return found
+        model = load(catalog.file(model) if catalog else model)
+    fields = [{"keys": size.keys} for size in model.spec.sizes]
+    return model.spec.name, {"fields": fields, "regimes": (), "reading": model.spec.reading, "census": model.census}
+
+
+def place_of(spec: str, document: Mapping[str, Any], config: Mapping[str, Any], name: str, value: Any) -> str:
+    """Find the path under which the class of ``config`` reads the field ``name``, which gets ``value``.
+
+    Raises:
+        SymflopsError: as :func:`changed`.
+    """
+    keys, places = keys_of(document), places_of(document, config, name)
+    read = [place for place in places if place in keys]
+    if len(read) == 1:
+        return read[0]
+    inside = read or [key for key in keys if key.endswith(f".{name}")]
+    alone = {key: config[key] for key in NAMING if key in config}
+    put(alone, [name], value)
+    if not inside and not any(name.startswith(f"{key}.") for key in keys) and not any(unread(document, alone)):
+        return places[-1]
+    listed = f"fields are {', '.join(keys[:MOST])}{', ...' if len(keys) > MOST else ''}"
+    hint = f"write {' or '.join(inside)}" if inside else did_you_mean(name, keys, listed)
+    raise SymflopsError(f"'{spec}' has no field '{name}': {hint}")

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from symflops.read.language import path_and_fields
-from symflops.read.yaml_nodes import Mapping, Node, Scalar, Sequence, read_yaml
+from symflops.read.yaml_nodes import Mapping, Node, Scalar, Sequence, path_and_fields, read_yaml
 from symflops.support.findings import Source, Span, SpecError
 
 PROSE = ("doc", "title", "latex")

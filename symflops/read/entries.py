@@ -10,9 +10,18 @@ from symflops.ir.spec import Block, BlockCall, Entry, Faulty, Group, Name, Opera
 from symflops.ops.kind import COMMON, TIE, Field, Form, words_of
 from symflops.ops.table import KINDS
 from symflops.read.field_tables import AXIS, BLOCK, CALL, GROUP, LANGUAGE, REPEAT
-from symflops.read.language import ENTRY, HERE, other_language, path_and_fields
 from symflops.read.shapes import Shapes
-from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, Sequence, read_yaml
+from symflops.read.yaml_nodes import (
+    ENTRY,
+    HERE,
+    Mapping as MappingNode,
+    Node,
+    Scalar,
+    Sequence,
+    other_language,
+    path_and_fields,
+    read_yaml,
+)
 from symflops.support.findings import Reporter, Source, Span, did_you_mean
 
 BlockText = Callable[[str], Source | None]

@@ -16,8 +16,17 @@ from collections.abc import Iterable
 from symflops.ops.kind import words_of
 from symflops.read.entries import BlockText
 from symflops.read.field_tables import EXTENDS, PLACES
-from symflops.read.language import is_null, joined, other_language, path_and_fields
-from symflops.read.yaml_nodes import Mapping, Node, Scalar, Sequence, read_yaml
+from symflops.read.yaml_nodes import (
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    is_null,
+    joined,
+    other_language,
+    path_and_fields,
+    read_yaml,
+)
 from symflops.support.findings import Reporter, Source, SpecError, did_you_mean
 
 MERGED = ("sizes", "derived", "requires", "expected", "streams", "inputs", "blocks")

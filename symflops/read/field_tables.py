@@ -6,7 +6,7 @@ Both the readers and the JSON Schema of the language use these tables, so the tw
 from __future__ import annotations
 
 from symflops.ops.kind import COMMON, ROLE, Field, Form, words_of
-from symflops.read.language import LANGUAGE as VERSION
+from symflops.read.yaml_nodes import LANGUAGE as VERSION
 
 TYPES = {
     "int": "number", "position": "position", "float": "rational", "bool": "flag", "text": "text", "list": "list",
@@ -138,7 +138,7 @@ CALL = (
 )
 
 TRAINING = (
-    Field("train", Form.TEXTS, "patterns of the parameters that train; default: all"),
+    Field("train", Form.TEXTS, "patterns of the parameters that train; default: all, or none if it decodes"),
     Field("freeze", Form.TEXTS, "patterns of those that are frozen nevertheless"),
     Field("loss", Form.TEXTS, "outputs that the loss uses; default: all"),
     Field("input_grad", Form.TEXTS, "inputs that need a gradient"),

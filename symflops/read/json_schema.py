@@ -15,7 +15,7 @@ from symflops.ir.convention import ROLES
 from symflops.ops.kind import COMMON, Field, Form, words_of
 from symflops.ops.table import ALL
 from symflops.read import field_tables as tables
-from symflops.read.expectations import FIGURES
+from symflops.read.read import FIGURES
 from symflops.read.variants import RENAME
 
 Schema = dict[str, Any]

@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from symflops.read.edits import Edits, graphs, quotes, written
-from symflops.read.language import ENTRY, HERE, LANGUAGE, other_language
 from symflops.read.spec_files import read_source
-from symflops.read.yaml_nodes import Mapping, Node, Scalar, Sequence, read_yaml
+from symflops.read.yaml_nodes import ENTRY, HERE, LANGUAGE, Mapping, Node, Scalar, Sequence, other_language, read_yaml
 from symflops.support.files import write
 from symflops.support.findings import Source, SpecError, SymflopsError
 

@@ -61,7 +61,7 @@ class _Reader:
     def regime(self, given: Mapping[str, Node]) -> Regime:
         lists: dict[str, Any] = {key: self.texts(given.get(key), key) for key in LISTS}
         if "train" not in given:
-            lists["train"] = ("*",)
+            lists["train"] = () if "decode" in given else ("*",)
         text = self.shapes.text
         return Regime(
             text(given.get("name"), "'name'"),

@@ -15,8 +15,7 @@ from symflops.formula.expression import Expression, names, parse_expression
 from symflops.formula.identifiers import PATH, PROSE, why_not_identifier
 from symflops.formula.language_functions import FUNCTIONS
 from symflops.ir.spec import Name, PartSpec, StreamSpec, Template
-from symflops.read.language import is_null
-from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, Sequence
+from symflops.read.yaml_nodes import Mapping as MappingNode, Node, Scalar, Sequence, is_null
 from symflops.support.findings import Reporter, Span, did_you_mean
 
 N = TypeVar("N", bound=Node)

@@ -202,7 +202,7 @@ def config_of(variant: VariantSpec, sizes: Sequence[SizeSpec]) -> dict[str, Any]
 
 def config_with(sizes: Sequence[SizeSpec], values: Mapping[str, Any], more: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
     """Make a config; ``values`` maps sizes to their values, ``more`` has further fields at the top."""
-    keys = {size.name.text: size.keys[0] for size in sizes}
+    keys = {size.name.text: size.keys for size in sizes}
     config: dict[str, Any] = dict(more)
     for letter, value in values.items():
         put(config, keys[letter], value)

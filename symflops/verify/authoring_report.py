@@ -15,8 +15,8 @@ from math import prod
 
 from symflops.evaluate.parameters import Shape
 from symflops.training.introspect.tree import starred
-from symflops.verify.counting import Figure
 from symflops.verify.live import LiveReport
+from symflops.verify.running import Figure
 
 Sizes = Mapping[str, int]
 Row = tuple[Shape, Sizes]

@@ -20,9 +20,8 @@ from symflops.training.introspect.checkpoints import outermost
 from symflops.verify.authoring_report import render_figure
 from symflops.verify.cases import LiveCase
 from symflops.verify.classes import in_evaluation
-from symflops.verify.counting import Figure
 from symflops.verify.live import build, outputs_of, reference_of, run
-from symflops.verify.tensors import arguments_of, moved, needed
+from symflops.verify.running import Figure, arguments_of, moved, needed
 
 NAMES = ("base", "A", "B")
 

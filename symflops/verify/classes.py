@@ -33,7 +33,7 @@ from symflops.formula.formula import symbols
 from symflops.ir.program import Field
 from symflops.ir.spec import Spec
 from symflops.support.findings import SymflopsError, did_you_mean
-from symflops.verify.tensors import needed
+from symflops.verify.running import needed
 
 PACKAGES = ("transformers", "diffusers", "torch")
 EXAMPLES = {

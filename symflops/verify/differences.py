@@ -17,8 +17,8 @@ from symflops.api import Model, convention_of
 from symflops.emit.python.printer import PythonPrinter
 from symflops.formula.functions import Whole
 from symflops.formula.polynomial import Polynomial
+from symflops.ir.batch import ONCE, SAMPLES
 from symflops.ir.convention import ROLES, Backward, Convention, Rule
-from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.regime import Regime
 from symflops.verify.counted_work import Key, Numbers, Piece, Pieces, WorkKind
 
@@ -340,8 +340,3 @@ class Comparison:
                     return " ".join(filter(None, ("a", side, words, "of", name)))
         lengths = product.expr if product.expr.has(Whole) else PythonPrinter().text(self.pieces.sizes.formulas.plain(product))
         return f"times {lengths}" + (f" of {side} lengths" if side else "")
-
-
-def percent(share: Fraction | None) -> str:
-    """Format a share as a percentage; ``-`` if it is None."""
-    return "-" if share is None else f"{float(100 * share):.2f} %"

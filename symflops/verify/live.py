@@ -23,9 +23,8 @@ from symflops.ir.program import Program
 from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
 from symflops.verify.classes import built, class_of, complete, in_evaluation, package_of
-from symflops.verify.counting import Figure, both_passes, counter, different
 from symflops.verify.pairs import Masks, compared, derived_pairs, on_cpu, other_implementation, real_pairs
-from symflops.verify.tensors import arguments_of, filled, moved, needed
+from symflops.verify.running import Figure, arguments_of, both_passes, counter, different, filled, moved, needed
 
 Estimated = tuple[Program, Mapping[str, Any]]
 OPTIONS = {"transformers": {"attn_implementation": "eager"}}

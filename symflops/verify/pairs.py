@@ -19,8 +19,7 @@ from symflops.ir.graph import Graph
 from symflops.ir.nodes import Loop, Node, Operator
 from symflops.ir.patterns import Path
 from symflops.verify.counted_work import Sizes
-from symflops.verify.counting import dispatching, following, plain_attention
-from symflops.verify.tensors import needed
+from symflops.verify.running import dispatching, following, needed, plain_attention
 
 HIDDEN = -99.0
 """A score below it is masked: classes add -100, -10,000, the least number or minus infinity, and the model's weights are 0."""

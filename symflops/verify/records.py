@@ -33,7 +33,7 @@ from symflops.support.findings import SymflopsError
 from symflops.support.reading import fits, read_json
 from symflops.training.introspect.tree import starred
 from symflops.verify.classes import in_evaluation, with_value
-from symflops.verify.counting import rolled_up
+from symflops.verify.running import rolled_up
 
 FIELDS: Mapping[str, tuple[type, ...]] = {
     "id": (str,), "class": (str,), "config_json": (dict,), "params_total": (int,), "params_by_tensor": (dict,),

@@ -13,7 +13,7 @@ from symflops.read.spec_files import SpecFile, find_spec
 from symflops.support.findings import Source
 from symflops.verify.bench import Choice
 from symflops.verify.cases import cases_of
-from symflops.verify.counting import rolled_up
+from symflops.verify.running import rolled_up
 from tests.verify.random_regimes import RandomBench
 
 SPEC = """language: 2

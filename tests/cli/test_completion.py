@@ -10,8 +10,7 @@ import pytest
 
 from symflops.cli.completion import SCRIPTS, candidates
 from symflops.cli.main import COMMANDS, main
-from symflops.training.devices.names import called
-from symflops.training.devices.peaks import table
+from symflops.training.devices.peaks import called, table
 from tests.shipped import NAMES
 
 

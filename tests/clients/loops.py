@@ -18,7 +18,7 @@ from transformers import (
 )
 
 import symflops
-from symflops.verify.counting import counter
+from symflops.verify.running import counter
 
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 64, "pad_token_id": 0}
 VISION = {"depth": 2, "embed_dim": 32, "hidden_size": 32, "num_heads": 2, "patch_size": 4, "mlp_ratio": 2}

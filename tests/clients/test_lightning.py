@@ -12,7 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 import symflops
 from symflops.training.frameworks.lightning import callback
-from symflops.verify.counting import counter
+from symflops.verify.running import counter
 
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 64}
 

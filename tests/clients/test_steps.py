@@ -16,7 +16,7 @@ from transformers import (
     WhisperForConditionalGeneration,
 )
 
-from symflops.verify.counting import counter
+from symflops.verify.running import counter
 from tests.clients.loops import SIZES, collated, model_of, rows
 from tests.clients.test_diffusers import MODELS
 from tests.training.test_outside import UNET

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoModelForTokenClassification, 
 
 import symflops
 from symflops.training.frameworks import verl
-from symflops.verify.counting import counter
+from symflops.verify.running import counter
 from tests.clients import verl_cpu
 
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 64}

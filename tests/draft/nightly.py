@@ -50,7 +50,7 @@ class Reader:
         FLOPs are None if the class does not run, or cannot be run on ``device``.
         """
         from symflops.draft.prove.prove import measured
-        from symflops.draft.trace.subject import Subject, full_config
+        from symflops.draft.trace.steps import Subject, full_config
         from symflops.verify.limits import attempt
         from symflops.verify.live import parameters_of
 
@@ -73,7 +73,7 @@ class Reader:
     def takes(self, config: dict[str, Any], inputs: dict[str, Any]) -> bool:
         """Whether inputs have the shapes of the draft's layouts: a class may broadcast a picture's places along another picture."""
         from symflops.draft.write.values import identifier
-        from symflops.verify.tensors import arguments_of
+        from symflops.verify.running import arguments_of
 
         estimator = self.model.estimator(config, "full", "torch")
         shapes = {identifier(name): shape for name, shape in shapes_in(inputs, "")}
@@ -152,7 +152,7 @@ def shape_of(value: Any) -> list[int]:
 def changes_of(reference: str, config: dict[str, Any], complete: dict[str, Any]) -> Any:
     """Other configs: each field varied alone, then several together, then without some."""
     from symflops.draft.prove.vary_fields import every_field, renamed, with_values
-    from symflops.draft.trace.subject import completed, referenced
+    from symflops.draft.trace.steps import completed, referenced
     from symflops.verify.census.fields import value_at
     from symflops.verify.census.survey import plain_lists, widths
     from symflops.verify.census.variations import Words, alike, variations
@@ -214,7 +214,7 @@ def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
 
     from symflops.cli.draft import save
     from symflops.draft.draft import MEMORY, draft
-    from symflops.draft.trace.subject import Subject
+    from symflops.draft.trace.steps import Subject
     from symflops.verify.limits import limit_memory
 
     torch.set_num_threads(1)

@@ -7,7 +7,7 @@ import pytest
 from symflops.api import load
 from symflops.cli.draft import save
 from symflops.draft.draft import draft
-from symflops.draft.trace.subject import Subject
+from symflops.draft.trace.steps import Subject
 from symflops.support.findings import SymflopsError
 
 MODULE = Path(__file__).parent / "checked_models.py"

@@ -8,7 +8,7 @@ from symflops.api import load
 from symflops.cli.draft import save
 from symflops.draft.draft import draft
 from symflops.draft.prove.prove import FORMS
-from symflops.draft.trace.subject import Subject
+from symflops.draft.trace.steps import Subject
 from symflops.support.errors import SymflopsError
 
 MODULE = Path(__file__).parent / "bounded_models.py"

@@ -7,7 +7,7 @@ import pytest
 
 from symflops.draft.draft import draft
 from symflops.draft.prove.prove import PUBLISHED
-from symflops.draft.trace.subject import Subject
+from symflops.draft.trace.steps import Subject
 
 TRUTH = Path(__file__).resolve().parents[1] / "data" / "truth"
 

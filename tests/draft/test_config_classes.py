@@ -11,7 +11,7 @@ import pytest
 from symflops.api import load
 from symflops.cli.main import main
 from symflops.draft.prove.vary_fields import every_field
-from symflops.draft.trace.subject import Subject, full_config
+from symflops.draft.trace.steps import Subject, full_config
 from symflops.support.errors import SymflopsError
 from symflops.verify.classes import argument_of, referenced
 from symflops.verify.live import LiveCase, build

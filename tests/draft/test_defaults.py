@@ -4,7 +4,7 @@ import pytest
 from torch import nn
 
 from symflops.draft.draft import draft
-from symflops.draft.trace.subject import Subject
+from symflops.draft.trace.steps import Subject
 from symflops.draft.write.draft_document import ordered
 
 

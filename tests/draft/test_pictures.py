@@ -10,7 +10,7 @@ from symflops.draft.draft import draft
 from symflops.draft.prove.points import ranks
 from symflops.draft.prove.prove import PUBLISHED
 from symflops.draft.sample.samples import Runner, explored
-from symflops.draft.trace.subject import Subject
+from symflops.draft.trace.steps import Subject
 
 MODULE = Path(__file__).parent / "picture_model.py"
 CONFIG = {"width": 24, "heads": 4, "shares": [2, 4], "patch": 2, "channels": 5, "depth": 2, "multiple": 8, "words": 20}

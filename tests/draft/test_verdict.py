@@ -15,7 +15,7 @@ from symflops.cli.main import main
 from symflops.draft.draft import draft
 from symflops.draft.prove.prove import VALUES
 from symflops.draft.prove.verdict import prove
-from symflops.draft.trace.subject import Subject
+from symflops.draft.trace.steps import Subject
 from symflops.support.errors import SymflopsError
 
 MODULE = Path(__file__).parent / "faulty_models.py"

@@ -31,10 +31,10 @@ from symflops.training.introspect.tree import starred
 from symflops.verify.bench import NAMES, Bench, adapted, choice_of
 from symflops.verify.cases import LiveCase, cases_of
 from symflops.verify.classes import class_of, in_evaluation, package_of
-from symflops.verify.decoding import measured as decoding_of
 from symflops.verify.live import build, outputs_of, parameters_of, reference_of, run
-from symflops.verify.tensors import arguments_of, moved, needed
+from symflops.verify.running import arguments_of, moved, needed
 from tests.shipped import load
+from tests.verify.decoding import measured as decoding_of
 
 TRUTH = Path(__file__).resolve().parents[1] / "data/truth"
 REGIMES = TRUTH.with_name("regimes")

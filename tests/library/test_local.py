@@ -120,6 +120,40 @@ def test_every_command_uses_the_local_spec(project, capsys):
             capsys.readouterr()
 
 
+COMMANDS = (
+    "estimate W --batch 10 --json", "explain W --batch 10 --json", "compare W --batch 10 --regimes full --json", "mfu W --batch 10 --seconds 1 --peak 9 --json", "growth W --batch 10 --json",
+    "budget W --batch 10 --tokens 1e6 --mfu 0.4 --peak 9 --json", "render W --format markdown --numeric", "solve W --for tokens --flops 1e9 --json",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("word", ["llama", "specs/nn/llama.yaml", "config.json"])
+def test_settings_reach_every_command(project, capsys, word):
+    """A spec without a stored program by its name, its path, and through a config: other figures in every command."""
+    for command in COMMANDS:
+        words = [word if one == "W" else one for one in command.split()]
+        assert said(capsys, *words) != said(capsys, *words, "--set", "hidden_size=16"), command
+    assert json.loads(said(capsys, *COMMANDS[0].replace("W", word).split(), "--set", "hidden_size=16"))["parameters"] == 2 * 16 * 16
+    assert json.loads(said(capsys, "diff", word, "--set", "hidden_size=16", "--json"))["parameters"]["second"] == 2 * 16 * 16
+    assert main(["estimate", word, "--set", "hidden=3"]) == 2
+    assert "no field 'hidden'" in capsys.readouterr().err
+
+
+def test_a_meter_takes_the_path_of_a_spec(project):
+    meter = symflops.MFUMeter.of_config({"hidden_size": 4}, spec="specs/nn/llama.yaml", devices=1, peak_tflops=1)
+    meter.add(**BATCH)
+    assert meter.step(seconds=1.0)["flops_total"] // 5 * 2 == FORWARD
+
+
+def test_settings_reach_every_function(project):
+    model = symflops.load("specs/nn/llama.yaml")
+    made = [model, model.estimator({}, "forward", "torch"), "llama", "specs/nn/llama.yaml", CONFIG]
+    for given in made:
+        for found in (symflops.explain(given, BATCH, settings={"hidden_size": 16}).estimate, symflops.estimate(given, BATCH, settings={"hidden_size": 16})):
+            assert found["parameters"] == 2 * 16 * 16 and (found["regime"] == "forward") == (given is made[1]) == (found["convention"] == "torch")
+        (row,) = symflops.compare(given, BATCH, regimes=["full"], settings={"hidden_size": 16})
+        assert row["trainable_parameters"] == 512 and (row["forward"] == 2 * 512 * 10)
+
+
 def test_it_is_listed_in_place_of_its_namesake(project, capsys):
     listed = json.loads(said(capsys, "list", "--json"))["specs"]
     assert listed["llama"]["title"] == "A local decoder" and listed["llama"]["group"] == "nn"

@@ -10,6 +10,8 @@ import pytest
 
 import symflops
 from symflops.cli.main import main
+from symflops.evaluate.config import as_read, look_up, put
+from symflops.evaluate.unread import _names
 from symflops.library.catalog import UnknownModelError, catalogs
 from symflops.library.names import key
 from symflops.library.naming import named
@@ -21,7 +23,8 @@ CATALOG = catalogs()[-1]
 REPOSITORIES = CATALOG.repositories()
 SOURCE = re.compile(r"github\.com/[\w.-]+/[\w.-]+, commit [0-9a-f]{12}, \S+")
 TEXT = {"text": [16]}
-
+SECTIONS = ("clip", "gpt2", "llava", "qwen2_vl", "qwen3_vl")
+"""Specs of classes with sections, aliases inside them, a section by another name, and fields of a section beside it."""
 
 
 def named_parameters(word: str) -> int:
@@ -74,9 +77,9 @@ def test_a_near_miss_lists_what_was_meant(word, near, capsys):
 def test_a_path_wins_over_a_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("llama3-8b").mkdir()
-    assert named("llama3-8b").whole and not named("llama3-8b").own  # a folder without a config
+    assert named("llama3-8b").whole and named("llama3-8b").asked  # a folder without a config
     Path("llama3-8b/config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 2}))
-    assert named("llama3-8b").config["num_hidden_layers"] == 2 and named("llama3-8b").own
+    assert named("llama3-8b").config["num_hidden_layers"] == 2 and not named("llama3-8b").asked
     Path("gpt2").write_text(json.dumps({"architectures": ["LlamaForCausalLM"]}))
     assert named("gpt2").spec == "llama"
 
@@ -106,6 +109,8 @@ def test_defaults_are_not_told_as_a_model(capsys):
     assert "defaults of Qwen3MoeForCausalLM; published models: qwen3-30b-a3b" in err
     with pytest.warns(UserWarning, match="defaults of Qwen3MoeForCausalLM; published models: qwen3-30b-a3b"):
         symflops.estimate("qwen3_moe", TEXT)
+    with pytest.warns(UserWarning, match="defaults of Qwen3MoeForCausalLM; published models: qwen3-30b-a3b"):
+        symflops.MFUMeter.of_config("qwen3_moe", devices=1, peak_tflops=1)
     assert main(["estimate", "qwen3-30b-a3b", "--batch", json.dumps(TEXT)]) == 0
     assert capsys.readouterr().err == ""
 
@@ -125,6 +130,34 @@ def test_settings_change_fields_of_any_model(capsys):
     assert changed("llava", {}, {"text_config.num_hidden_layers": 1})["text_config"] == {"num_hidden_layers": 1}
 
 
+@pytest.mark.parametrize("spec", [*SECTIONS, *sampled(sorted(CATALOG.specs.keys() - {*SECTIONS}), 30)])
+def test_a_setting_changes_the_field_that_the_class_reads_and_no_other(spec):
+    """The witness is the reading of a config that has nothing but the name; other fields keep their marks."""
+    document = CATALOG.program(spec)
+    fields = [tuple(row["keys"]) for row in document["fields"]]
+    tables = (document.get("reading") or {"tables": {}})["tables"].values()
+    names = dict.fromkeys([*(key for keys in fields for key in keys), *(name for table in tables for name in _names(table, ""))])
+    base: dict[str, object] = {}
+    for mark, keys in enumerate(fields):
+        put(base, keys, 1000 + mark)
+    marks = [look_up(as_read(document, base), keys) for keys in fields]
+    tried = 0
+    for name in names:
+        alone: dict[str, object] = {}
+        put(alone, [name], 77)
+        try:
+            hit = [look_up(as_read(document, alone), keys) == 77 for keys in fields]
+        except SymflopsError:
+            continue
+        if sum(hit) == 1:
+            before = json.dumps(base)
+            read = as_read(document, changed(spec, base, {name: 77}))
+            assert [look_up(read, keys) for keys in fields] == [77 if own else mark for own, mark in zip(hit, marks, strict=True)], name
+            assert json.dumps(base) == before
+            tried += 1
+    assert tried or not fields
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -142,6 +175,15 @@ def test_values_of_settings():
     assert settings_in(["a=1", "b.c=null", "d=[1, 2]", "e=silu", "f=true", "g=1.5", "h=a=b"]) == {"a": 1, "b.c": None, "d": [1, 2], "e": "silu", "f": True, "g": 1.5, "h": "a=b"}
     with pytest.raises(SymflopsError, match="settings map fields to values"):
         symflops.estimate("llama3-8b", TEXT, settings=["x"])
+
+
+@pytest.mark.parametrize("kind", ["specs", "models", "devices", "regimes"])
+def test_a_list_of_nothing_has_near_misses(kind, capsys):
+    near = {"specs": ("qwen3_mow", "qwen3_moe"), "models": ("Qwen/Qwen3-80B", "Qwen/Qwen3"), "devices": ("H10O SXM", "H100 SXM"), "regimes": ("fulll", "full")}[kind]
+    for word, told in (near, ("zzzzzz", f"'symflops list {kind}' shows all")):
+        assert main(["list", kind, word]) == 2
+        out, err = capsys.readouterr()
+        assert told in err and not out
 
 
 def test_published_models_are_listed(capsys):

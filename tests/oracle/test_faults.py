@@ -25,7 +25,7 @@ CLEAN = amount(100, 400)
 NEEDS, LIVES, ITERATIONS = "symflops.derive.analyses", "symflops.derive.analyses", "symflops.derive.iterations"
 DERIVE, LOWER = "symflops.derive.derive", "symflops.lower.lower"
 AMOUNTS, MOMENTS = "symflops.lower.moments:Amounts", "symflops.lower.moments:Moments"
-COPIES, PARAMETERS = "symflops.derive.analyses:Copies", "symflops.lower.parameters:Parameters.measure"
+COPIES, PARAMETERS = "symflops.derive.analyses:Copies", "symflops.lower.inputs:Parameters.measure"
 TRUTH, SPARSE, POLYNOMIAL = "symflops.formula.truth:Truth", "symflops.formula.sparse:Poly", "symflops.formula.polynomial"
 
 

@@ -14,11 +14,11 @@ import torch
 from symflops.api import Model
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.parameters import instances_of, parameter_differences
-from symflops.ir.index_sets import SAMPLES
+from symflops.ir.batch import SAMPLES
 from symflops.verify.bench import Choice
 from symflops.verify.cases import LiveCase
-from symflops.verify.counting import Figure
 from symflops.verify.live import parameters_of, run
+from symflops.verify.running import Figure
 from tests.papers.cases import Sample
 from tests.verify.random_regimes import Outcome, RandomBench, derived_of, regime_of_choice
 

@@ -10,16 +10,21 @@ from typing import Any
 
 import pytest
 import torch
+from sympy import Expr, Integer
+from sympy.core.symbol import Str
 from torch.nn import functional
 
 from symflops.api import load
 from symflops.cli.main import main
+from symflops.emit.skeleton.expressions import code
 from symflops.emit.skeleton.writer import helper_names
+from symflops.formula import functions as fn
 from symflops.verify.skeletons import imported, inputs_of, witness, written
 from tests.papers.test_specs import NAMES, loaded
 from tests.sampling import sampled
 
 LIBRARY = ["llama", "gpt2", "t5", "qwen3_moe", "bert", "resnet", "flux", "qwen_image"]
+LETTERS = [fn.size_symbol(name) for name in "abc"]
 GAPS = {"mamba": "a convolution that is transposed, constant, or of a weight elsewhere"}
 
 
@@ -62,6 +67,38 @@ def test_a_skeleton_trains() -> None:
             assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in model.parameters())
             optimizer.step()
         assert losses[-1] < losses[0]
+
+
+def test_structure_that_is_not_known_is_a_gap(capsys: pytest.CaptureFixture[str]) -> None:
+    """The sizes of this class have no defaults, and which of its weights exist depends on them."""
+    assert main(["skeleton", "multihead_attention"]) == 0
+    printed = capsys.readouterr()
+    assert "D = ...  # width" in printed.out and "# gap: makes q" in printed.out
+    assert "gap: the structure depends on D, K, V" in printed.err
+    compile(printed.out, "skeleton.py", "exec")
+
+
+def drawn(random: Random, depth: int) -> Expr:
+    """A whole number made of sizes, in functions of the language, sums, products and quotients without a rest."""
+    if depth == 0:
+        return random.choice([*LETTERS, Integer(random.randint(1, 9))])
+    one, two, three = (drawn(random, depth - 1) for _ in range(3))
+    of_two = random.choice([fn.FloorDiv, fn.CeilDiv, fn.Modulo, fn.Least, fn.Most, fn.AtLeast, fn.Equal])
+    number = Integer(random.randint(2, 5))
+    return random.choice([
+        one + two, one * two, one - two * three, one**2, one * number + two, fn.Excess(one - two), of_two(one, two + number),
+        fn.Together(Str("images"), one), fn.Longest(one), (60 * one * LETTERS[0] + 60 * two * LETTERS[0]) / (number * LETTERS[0]),
+    ])  # fmt: skip
+
+
+def test_code_has_the_value_of_its_expression() -> None:
+    for seed in range(120):
+        random = Random(seed)
+        expr, values = drawn(random, 3), dict(zip(LETTERS, random.sample(range(1, 20), 3), strict=True))
+        counted = expr.replace(fn.Together, lambda items, one: 7 * one).replace(fn.Longest, lambda one: one)
+        value = counted.xreplace({letter: Integer(number) for letter, number in values.items()})
+        given = {letter.name: number for letter, number in values.items()} | {"n_images": 7}
+        assert eval(code(expr), given) == int(value), (seed, expr, code(expr))
 
 
 def helpers() -> dict[str, Any]:

@@ -32,12 +32,12 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # the same within a folder, of its files and sub-folders; what is on one line may import each other's files, but in no cycle
 ORDERS = {
     "build": (
-        ("roles", "scopes", "streams"), ("expressions", "graph_builder", "index_conditions"), ("services",), ("iterations", "operators"),
-        ("segments",), ("repeats",), ("entries",), ("build",),
+        ("roles", "scopes", "streams"), ("graph_builder", "index_conditions"), ("services",), ("iterations", "operators"),
+        ("segments",), ("entries",), ("build",),
     ),
     "emit": (("code", "grouping", "rendering"), ("math", "python"), ("page",), ("html", "javascript", "latex", "markdown", "skeleton", "sql", "vendor"), ("emit",)),
     "draft": (
-        ("vary",), ("trace",), ("examples", "fold"), ("sample",), ("fit",), ("polish", "write"), ("prove", "study"), ("draft",),
+        ("vary",), ("trace",), ("fold",), ("sample",), ("fit",), ("polish", "write"), ("prove", "study"), ("draft",),
     ),
 }  # fmt: skip
 FORBIDDEN = {"eval", "exec", "compile", "sympify", "parse_expr", "__import__"}

@@ -17,7 +17,7 @@ from symflops.read.read import read
 from symflops.read.spec_files import SpecFile
 from symflops.support.findings import Source, SymflopsError
 from symflops.training.meter.batches import read as lengths_of
-from symflops.verify.tensors import arguments_of
+from symflops.verify.running import arguments_of
 
 HEAD = """language: 2
 name: laid

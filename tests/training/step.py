@@ -6,7 +6,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import symflops
-from symflops.verify.counting import counter
+from symflops.verify.running import counter
 
 
 def tensors_in(value):

@@ -18,7 +18,7 @@ from symflops.support.findings import SymflopsError
 from symflops.training.introspect.regime import is_layer_share, is_share
 from symflops.training.introspect.tree import makes_leaf
 from symflops.verify.live import build, outputs_of, reference_of, run
-from symflops.verify.tensors import arguments_of, moved
+from symflops.verify.running import arguments_of, moved
 from tests.sampling import sampled
 from tests.shipped import FILES, cases_of
 

@@ -10,7 +10,7 @@ from transformers import Trainer, TrainingArguments
 
 import symflops
 from symflops.training.frameworks.huggingface import attach
-from symflops.verify.counting import counter
+from symflops.verify.running import counter
 
 TEXT = {
     "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 64, "head_dim": 8,

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from symflops.cli.main import main
-from symflops.training.devices.names import called, peak_called, words
-from symflops.training.devices.peaks import peak, table
+from symflops.training.devices.peaks import called, peak, peak_called, table, words
 
 KNOWN = sorted({row.name for row in table() if row.confidence != "U"})
 

@@ -32,7 +32,8 @@ from transformers import (
 from symflops.training.introspect.fingerprint import Fingerprint
 from symflops.training.introspect.model import LiveModule
 from symflops.training.meter.mfu import MFUMeter
-from symflops.verify.counting import counter
+from symflops.training.meter.observe import Observer
+from symflops.verify.running import counter
 
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 64}
 BERT = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 64, "attn_implementation": "eager"}
@@ -45,8 +46,13 @@ def llama(kind="eager", **fields):
     return LlamaForCausalLM(LlamaConfig(**{**SIZES, "use_cache": False, **fields}, attn_implementation=kind)).train()
 
 
-def lora(model=None):
-    return get_peft_model(model or llama(), LoraConfig(r=4, target_modules=["q_proj", "v_proj"]))
+def lora(model=None, **fields):
+    return get_peft_model(model or llama(), LoraConfig(r=4, target_modules=["q_proj", "v_proj"], **fields))
+
+
+def dora():
+    """Parts of an adapter run for each other: its magnitude calls its projections, and dropout leaves out its base layer."""
+    return lora(use_dora=True, lora_dropout=0.1)
 
 
 def checkpointed(model, reentrant=False):
@@ -137,9 +143,9 @@ def alone(model):
 
 
 @pytest.mark.parametrize(("model", "step"), [
-    (llama, loss), (lambda: llama("sdpa"), loss), (llama, twice), (llama, accumulated), (llama, positional), (llama, again), (llama, evaluated), (llama, padded), (llama, alone), (lora, loss), (lora, preference),
+    (llama, loss), (lambda: llama("sdpa"), loss), (llama, twice), (llama, accumulated), (llama, positional), (llama, again), (llama, evaluated), (llama, padded), (llama, alone), (lora, loss), (dora, loss), (lora, preference),
     (lambda: checkpointed(llama()), loss), (lambda: checkpointed(llama(), True), loss), (mixtral, loss),
-], ids=["full", "fused", "two calls", "accumulated", "positional", "backward twice", "evaluation", "padded", "parts", "lora", "dpo", "checkpointed", "reentrant", "experts"])  # fmt: skip
+], ids=["full", "fused", "two calls", "accumulated", "positional", "backward twice", "evaluation", "padded", "parts", "lora", "dora", "dpo", "checkpointed", "reentrant", "experts"])  # fmt: skip
 def test_a_loop_is_exact_and_proves_itself(model, step):
     loop = Loop(model())
     loop.step(step)
@@ -375,6 +381,21 @@ def test_a_head_that_is_fused_with_the_loss_lowers_the_grade():
     assert any("compared on the first step (93.4 % of its FLOPs; the loss is fused with lm_head)" in line for line in loop.lines), loop.lines
 
 
+def test_outer_products_are_told():
+    """As transformers 4 multiplies positions by frequencies."""
+    model = llama()
+    rotary = model.model.rotary_emb
+
+    def forward(x, position_ids, forward=rotary.forward):
+        assert torch.equal(torch.ones(1, 4, 1) @ position_ids[:, None].float(), position_ids.expand(4, -1)[None].float())
+        return forward(x, position_ids)
+
+    rotary.forward = forward
+    loop = Loop(model)
+    assert "mfu" in loop.step(outside=2 * 4 * 8) and loop.meter.executed == loop.seen and not loop.told
+    assert "proven on the first step (100.0 % of its FLOPs; 64 FLOPs of model.rotary_emb are outer products, which are not counted)" in loop.lines[-1]
+
+
 def test_without_a_proof():
     loop = Loop(llama(), prove=False)
     assert "mfu" in loop.step(lambda model: patched(model)) and not loop.proofs()
@@ -391,6 +412,11 @@ def test_nothing_is_left_behind():
     loss(model)
     assert loop.meter.step(seconds=1.0)["mfu"] > 0  # the call before
     assert "mfu" not in loop.meter.step(seconds=1.0)
+
+
+def test_recomputed_modules_that_do_not_run_tell_nothing():
+    """Hooks inside of a compiled model may not run."""
+    assert not Observer({"block": torch.nn.Linear(2, 2)}, ["block"]).whole
 
 
 class Hook:

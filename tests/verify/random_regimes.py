@@ -15,7 +15,7 @@ from symflops.ir.program import Program
 from symflops.ir.regime import Adapter, Recompute, Regime
 from symflops.verify.bench import NAMES, Bench, Choice, adapted, adapter_weights, derived
 from symflops.verify.cases import LiveCase
-from symflops.verify.counting import Figure
+from symflops.verify.running import Figure
 
 LAYERS = re.compile(r"num_.*layers")
 SHARES = (0.0, 0.02, 0.1, 0.5, 0.9, 1.0)

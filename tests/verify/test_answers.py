@@ -19,8 +19,7 @@ from symflops.evaluate.boundaries import LengthError
 from symflops.support.errors import SymflopsError
 from symflops.training.introspect import traced
 from symflops.verify.symbolic import answers
-from symflops.verify.symbolic.parsing import Parser, parsed
-from symflops.verify.symbolic.printing import as_json
+from symflops.verify.symbolic.printing import Parser, as_json, parsed
 
 ARCEE = {"architectures": ["ArceeForCausalLM"], "model_type": "arcee", "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100, "bos_token_id": 1, "eos_token_id": 2}
 GPT = {"architectures": ["OpenAIGPTLMHeadModel"], "model_type": "openai-gpt", "n_embd": 24, "n_head": 4, "n_layer": 3, "n_positions": 40, "vocab_size": 100}

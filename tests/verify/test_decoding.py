@@ -12,9 +12,9 @@ from symflops.api import Model, load
 from symflops.read.spec_files import shipped, specs_in
 from symflops.verify.cases import LiveCase, cases_of
 from symflops.verify.classes import class_of
-from symflops.verify.decoding import measured
 from symflops.verify.records import Record, read_records, verify_record
 from tests.sampling import sampled
+from tests.verify.decoding import measured
 
 RECORDS = [record for record in read_records(Path(__file__).parents[1] / "data" / "regimes") if "-decoding/" in record["id"]]
 CLASSES = list(dict.fromkeys(record["class"] for record in RECORDS))

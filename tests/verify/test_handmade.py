@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import symflops
-from symflops.verify.counting import counter, plain_attention, summed_tensors
+from symflops.verify.running import counter, plain_attention, summed_tensors
 from symflops.verify.symbolic.inputs import Given
 from symflops.verify.symbolic.target import LiveTarget
 from symflops.verify.symbolic.tracer import Example

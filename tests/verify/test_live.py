@@ -18,9 +18,8 @@ from symflops.training.introspect.tree import starred
 from symflops.verify.authoring_report import render
 from symflops.verify.cases import LiveCase, cases_of, read_cases
 from symflops.verify.classes import class_of
-from symflops.verify.counting import counter, different, rolled_up, summed_tensors
 from symflops.verify.live import LiveReport, verify_live
-from symflops.verify.tensors import described, moved
+from symflops.verify.running import counter, described, different, moved, rolled_up, summed_tensors
 
 SPECS = ("llama", "qwen_image")
 CASES = [pytest.param(name, case, id=f"{name}-{row}") for name in SPECS for row, case in enumerate(cases_of(find_spec(name)))]

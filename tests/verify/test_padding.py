@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from symflops.api import load
 from symflops.support.errors import SymflopsError
-from symflops.verify.counting import counter
+from symflops.verify.running import counter
 from tests.sampling import amount
 from tests.standalone import published
 

@@ -259,7 +259,7 @@ def test_the_other_reading_of_an_image_context_differs_as_the_page_says() -> Non
 
 def counted(run: Any) -> tuple[int, int]:
     """FLOPs of both passes of a step that returns what its loss sums."""
-    from symflops.verify.counting import counter, plain_attention
+    from symflops.verify.running import counter, plain_attention
 
     with plain_attention(), counter(False) as forward:
         loss = run().sum()

@@ -9,7 +9,7 @@ from symflops.cli.main import main
 from symflops.evaluate.parameters import instances_of
 from symflops.read.regimes import inline_regime
 from symflops.support.findings import SpecError
-from symflops.verify.counting import counter, plain_attention
+from symflops.verify.running import counter, plain_attention
 from tests.shipped import load
 
 SMALL = {

@@ -18,15 +18,13 @@ from torch import nn
 import symflops
 from symflops.cli.main import main
 from symflops.support.errors import SymflopsError
-from symflops.verify.counting import counter, plain_attention
+from symflops.verify.running import counter, plain_attention
 from symflops.verify.symbolic.explore import example_of
-from symflops.verify.symbolic.expressions import text_of
 from symflops.verify.symbolic.inputs import Given
-from symflops.verify.symbolic.parsing import parsed
 from symflops.verify.symbolic.passes import count
-from symflops.verify.symbolic.printing import as_json, in_terminal
+from symflops.verify.symbolic.printing import as_json, in_terminal, parsed
 from symflops.verify.symbolic.target import Target
-from symflops.verify.symbolic.traced import Traced
+from symflops.verify.symbolic.traced import Traced, text_of
 from tests.verify import traced_modules as modules
 
 TEXT = {"x": {"shape": [2, 7, 24]}}
@@ -270,7 +268,7 @@ def test_a_class_of_transformers_tells_the_closed_form_that_is_known():
     import transformers
 
     found = symflops.trace(transformers.LlamaForCausalLM)
-    assert found.proven and conditions(found) == {"num_attention_heads % num_key_value_heads == 0", "head_dim % 2 == 0"}
+    assert found.proven and conditions(found) == {"hidden_size % num_attention_heads == 0", "num_attention_heads % num_key_value_heads == 0", "head_dim % 2 == 0"}
     letters = {letter: sympy.Symbol(name, integer=True, positive=True) for letter, name in NAMES.items()}
     for name, text in LLAMA.items():
         form = getattr(found, name)

@@ -26,8 +26,8 @@ from symflops.evaluate.sizes import look_up, sizes_of
 from symflops.evaluate.stored import stored_of
 from symflops.evaluate.unread import is_id
 from symflops.library.lookup import described
-from symflops.read.language import LANGUAGE
 from symflops.read.spec_files import SpecFile, find_spec
+from symflops.read.yaml_nodes import LANGUAGE
 from symflops.support.findings import SymflopsError, did_you_mean
 from symflops.verify.cases import LiveCase, cases_of, cases_path
 from symflops.verify.classes import class_defaults, class_of, config_class_of, other_defaults, with_value

@@ -21,9 +21,8 @@ from symflops.cli.actions.check import findings
 from symflops.formula.identifiers import MODULE, why_not_identifier
 from symflops.read.field_tables import EXTENDS
 from symflops.read.json_schema import BlockSignature, schema
-from symflops.read.language import ENTRY
 from symflops.read.spec_files import PACKAGE, SpecFile, block_texts, comment_of, find_spec
-from symflops.read.yaml_nodes import Mapping, read_yaml
+from symflops.read.yaml_nodes import ENTRY, Mapping, read_yaml
 from symflops.support.files import write
 from symflops.support.findings import Source, SpecError, SymflopsError, did_you_mean
 from symflops.support.reading import read_own, read_text

@@ -143,7 +143,7 @@ def _figures(model: Model, program: Program, config: Mapping[str, Any], names: S
 
 def config_of(program: Program) -> dict[str, Any]:
     """Build a config (field -> value) with only those sizes that decide the structure of ``program``."""
-    keys = {field.letter: field.keys[0] for field in program.fields}
+    keys = {field.letter: field.keys for field in program.fields}
     config: dict[str, Any] = {}
     for letter, value in program.fixed:
         put(config, keys[letter], config_value(value))

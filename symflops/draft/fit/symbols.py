@@ -14,13 +14,12 @@ from typing import Any
 from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.formula import Vector
 from symflops.draft.sample.samples import FEWEST_IN_CHUNK, Family, Runner, Sample
-from symflops.draft.trace.steps import steps_in
-from symflops.draft.trace.subject import Subject
+from symflops.draft.trace.steps import Subject, steps_in
 from symflops.draft.vary.slots import Slot, is_whole
 from symflops.draft.vary.variables import Variable
 from symflops.verify.census.fields import value_at
 from symflops.verify.limits import attempt
-from symflops.verify.symbolic.letters import LETTERS
+from symflops.verify.symbolic.printing import LETTERS
 
 LENGTHS = ("x", "y", "z", "u", "v", "t")
 SMALLEST_CONSTANT = 4

@@ -15,9 +15,8 @@ from typing import Any
 
 from symflops.draft.polish.entries import BOOLEANS, REFERENCES
 from symflops.formula.sparse import CONSTANT, Poly
-from symflops.read.language import HERE
 from symflops.read.spec_files import read_source
-from symflops.read.yaml_nodes import Mapping as MappingNode, Scalar, Sequence as SequenceNode, read_yaml
+from symflops.read.yaml_nodes import HERE, Mapping as MappingNode, Scalar, Sequence as SequenceNode, read_yaml
 
 
 def multiple(one: Poly, other: Poly) -> int | None:

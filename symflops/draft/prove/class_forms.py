@@ -17,21 +17,19 @@ from symflops.draft.prove.points import batch_at
 from symflops.draft.prove.prove import FORMS, Proof, Prover, first_line
 from symflops.draft.prove.vary_fields import FieldSurvey, Trial, renamed
 from symflops.draft.study import Study
-from symflops.draft.trace.subject import full_config
+from symflops.draft.trace.steps import full_config
 from symflops.draft.vary.slots import Slot, applied
 from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
 from symflops.verify.census.fields import value_at
 from symflops.verify.census.survey import EXACT, NONE, WRONG
 from symflops.verify.classes import referenced
-from symflops.verify.counting import EVERY
 from symflops.verify.limits import attempt
+from symflops.verify.running import EVERY, arguments_of
 from symflops.verify.symbolic.comparison import Identity
-from symflops.verify.symbolic.expressions import symbol, text_of
 from symflops.verify.symbolic.identity import comparison_of
 from symflops.verify.symbolic.target import place_of
-from symflops.verify.symbolic.traced import FIGURES, Traced
-from symflops.verify.tensors import arguments_of
+from symflops.verify.symbolic.traced import FIGURES, Traced, symbol, text_of
 
 DEEP = 40  # layers at which parameters are compared
 MOST_POINTS = 12

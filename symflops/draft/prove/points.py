@@ -26,7 +26,7 @@ from symflops.draft.prove.prove import (
     runs,
 )
 from symflops.draft.study import HOLD_OUTS, Study
-from symflops.draft.trace.subject import Subject, completed, full_config
+from symflops.draft.trace.steps import Subject, completed, full_config
 from symflops.draft.trace.tape import taped
 from symflops.draft.vary.slots import Slot, applied, is_whole, number_at, tokens_in
 from symflops.draft.vary.variables import State, Variable, random_state
@@ -36,7 +36,7 @@ from symflops.training.introspect.tree import starred
 from symflops.verify.census.fields import value_at
 from symflops.verify.classes import referenced
 from symflops.verify.limits import MOST_SECONDS, TooLongError, attempt, within
-from symflops.verify.tensors import needed
+from symflops.verify.running import needed
 
 AFFORDABLE = 60.0  # seconds for a run at the class's own defaults
 ATTEMPTS = 480

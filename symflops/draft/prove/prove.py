@@ -13,7 +13,7 @@ from typing import Any
 from symflops.api import Model
 from symflops.compiler import Memo
 from symflops.draft.trace import gate
-from symflops.draft.trace.subject import Subject, full_config
+from symflops.draft.trace.steps import Subject, full_config
 from symflops.draft.trace.tape import guessing_values
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.parameters import Shape, instances_of, parameter_differences
@@ -26,7 +26,7 @@ from symflops.training.introspect.tree import starred
 from symflops.verify.bench import NAMES, adapted
 from symflops.verify.limits import attempt
 from symflops.verify.live import parameters_of
-from symflops.verify.tensors import needed
+from symflops.verify.running import needed
 
 SHARES = (0.15, 0.5)  # of the parameters that train
 RANK = 4

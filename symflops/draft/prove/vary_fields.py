@@ -18,7 +18,7 @@ from symflops.draft.prove.points import batch_of
 from symflops.draft.prove.prove import FULL, Parameters, Proof, Prover, first_line, measured
 from symflops.draft.sample.samples import SLOWER
 from symflops.draft.study import Study
-from symflops.draft.trace.subject import Subject, completed, full_config
+from symflops.draft.trace.steps import Subject, completed, full_config
 from symflops.draft.trace.tape import taped
 from symflops.draft.vary.slots import Slot, is_whole
 from symflops.draft.vary.variables import State, moved

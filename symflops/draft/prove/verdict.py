@@ -27,7 +27,7 @@ from symflops.draft.prove.points import (
 from symflops.draft.prove.prove import TOGETHER, Proof, Prover, first_line, model_of
 from symflops.draft.prove.vary_fields import FieldSurvey, with_values
 from symflops.draft.study import Draft, Study
-from symflops.draft.trace.subject import Subject, full_config
+from symflops.draft.trace.steps import Subject, full_config
 from symflops.draft.write.draft_document import Document
 from symflops.evaluate.classes import admitted, kind_of, related, texts_in, values_at
 from symflops.ir.spec import Spec

@@ -14,8 +14,7 @@ from typing import Any
 
 from symflops.draft.fold.fold import with_folded_lists
 from symflops.draft.trace.lowering import steps_of
-from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step, Tape, parameters_of, walk
-from symflops.draft.trace.subject import Subject, full_config
+from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step, Subject, Tape, full_config, parameters_of, walk
 from symflops.draft.trace.tape import taped
 from symflops.draft.vary.explore import Explorer
 from symflops.draft.vary.slots import Slot, applied, is_whole, slots_of

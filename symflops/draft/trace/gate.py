@@ -8,13 +8,11 @@ from math import prod
 from random import Random
 from typing import Any
 
-from symflops.draft.trace.steps import Node, Tape
-from symflops.draft.trace.subject import Subject
+from symflops.draft.trace.steps import Node, Subject, Tape
 from symflops.draft.trace.tape import guessing_values, taped
 from symflops.support.errors import SymflopsError
-from symflops.verify.counting import EVERY, counter, plain_attention, summed_tensors
 from symflops.verify.limits import MOST_SECONDS, TooLongError, within
-from symflops.verify.tensors import needed
+from symflops.verify.running import EVERY, counter, needed, plain_attention, summed_tensors
 
 SHARES = (0.02, 0.1, 0.4, 0.8)
 

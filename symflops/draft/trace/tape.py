@@ -14,10 +14,8 @@ from math import prod
 from typing import Any
 from unittest.mock import patch
 
-from symflops.draft.trace.steps import Node, Tape, Value
-from symflops.draft.trace.subject import Subject
-from symflops.verify.counting import EVERY, dispatching, following, plain_attention, summed_tensors, tensors_in
-from symflops.verify.tensors import needed
+from symflops.draft.trace.steps import Node, Subject, Tape, Value
+from symflops.verify.running import EVERY, dispatching, following, needed, plain_attention, summed_tensors, tensors_in
 
 ADDS = ("add", "add_", "sub", "sub_", "index_add", "index_add_", "scatter_add", "scatter_add_")
 NORMS = {

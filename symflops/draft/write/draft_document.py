@@ -14,7 +14,7 @@ from symflops.draft.write.dimensions import Unsolved
 from symflops.draft.write.graph import Style, write_graph
 from symflops.draft.write.values import Val, Values, identifier
 from symflops.read.edits import unquoted
-from symflops.read.language import HERE, LANGUAGE
+from symflops.read.yaml_nodes import HERE, LANGUAGE
 from symflops.verify.census.fields import value_at
 
 WIDTH = 128

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sympy import Expr, Symbol, fraction, together
@@ -32,12 +32,22 @@ class Code(StrPrinter):  # type: ignore[misc]
         return name_of(expr)
 
     def _print_Add(self, expr: Expr, order: object = None) -> str:
-        above, below = fraction(together(expr))
-        return str(super()._print_Add(expr)) if below == 1 else f"({self._print(above)}) // {self._print(below)}"
+        return self.quotient(expr) or str(super()._print_Add(expr))
 
     def _print_Mul(self, expr: Expr) -> str:
+        return self.quotient(expr) or str(super()._print_Mul(expr))
+
+    def quotient(self, expr: Expr) -> str:
+        """A sum or a product of fractions as one division of whole numbers; empty if there are no fractions."""
         above, below = fraction(together(expr))
-        return str(super()._print_Mul(expr)) if below == 1 else f"({self._print(above)}) // ({self._print(below)})"
+        return "" if below == 1 else f"({self._print(above)}) // {self.parenthesize(below, PRECEDENCE['Pow'])}"
+
+    def parenthesize(self, item: Expr, level: int, strict: bool = False) -> str:
+        """``item`` as text that an operator of precedence ``level`` may stand beside."""
+        if type(item).__name__ == "Longest":
+            return self.parenthesize(item.args[0], level, strict)
+        text = str(super().parenthesize(item, level, strict))
+        return f"({text})" if level >= PRECEDENCE["Pow"] and type(item).__name__ in ("Together", "CeilDiv") else text
 
     def _print_Function(self, expr: Expr) -> str:
         kind = type(expr).__name__
@@ -71,11 +81,6 @@ def code(expr: Expr) -> str:
     return str(Code().doprint(expr))
 
 
-def _texts(values: Iterable[object]) -> bool:
-    """Whether all ``values`` are texts."""
-    return all(isinstance(value, Str) for value in values)
-
-
 class Known:
     """The values of all sizes of a graph, by which conditions are decided and numbers of iterations counted."""
 
@@ -96,9 +101,9 @@ class Known:
         """The value of ``expr``.
 
         Raises:
-            GapError: it depends on something that is no size.
+            GapError: it is no whole number, or depends on something that is no size.
         """
         found = self.resolved(expr)
-        if not found.is_Rational:
-            raise GapError(f"{', '.join(sizes_in(found)) or found} decides the structure")
+        if not found.is_Integer:
+            raise GapError(f"the structure depends on {', '.join(sizes_in(found)) or found}")
         return int(found)

@@ -17,8 +17,8 @@ from sympy.core.symbol import Str
 
 from symflops.emit.skeleton.expressions import GapError, Known, code, items_name
 from symflops.emit.skeleton.writer import Lines, Writer, used_helpers
+from symflops.ir.batch import ONCE
 from symflops.ir.graph import Graph
-from symflops.ir.index_sets import ONCE
 from symflops.ir.nodes import Push, Value, walk
 
 
@@ -114,7 +114,7 @@ def arguments(writer: Writer) -> tuple[tuple[tuple[str, Value], ...], tuple[Symb
     counted: set[str] = {ONCE}
     for _, number, present in writer.graph.inputs:
         value = writer.values[number]
-        if not writer.known.number(present.expr):
+        if writer.known.resolved(present.expr) == 0:
             continue
         variable = writer.bind(value)
         found.append((variable, value))
@@ -150,5 +150,6 @@ def constants_of(graph: Graph, known: Known, text: str) -> Iterator[str]:
             lines.insert(0, f"{symbol.name} = {written}")
     for name, symbol in reversed(graph.sizes):
         if isinstance(symbol, Symbol) and symbol.name.removeprefix("?") in needed:
-            lines.insert(0, f"{symbol.name.removeprefix('?')} = {known.resolved(symbol)}  # {docs.get(name, '')}")
+            value = "..." if known.resolved(symbol) == symbol else known.resolved(symbol)  # a size without a default
+            lines.insert(0, f"{symbol.name.removeprefix('?')} = {value}  # {docs.get(name, '')}")
     return iter(lines)

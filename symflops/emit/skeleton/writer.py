@@ -12,7 +12,7 @@ from typing import Any
 from sympy import Expr, Integer, Symbol
 
 from symflops.emit.skeleton.expressions import GapError, Known, code, name_of
-from symflops.emit.skeleton.liveness import last_uses
+from symflops.emit.skeleton.liveness import last_uses, made_by
 from symflops.emit.skeleton.operators import CHOICE, KINDS, Step
 from symflops.formula.identifiers import why_not_identifier
 from symflops.ir.graph import Graph
@@ -128,24 +128,46 @@ class Writer:
         return found
 
     def nodes(self, nodes: Sequence[Node]) -> None:
-        """Write the nodes of a region in order."""
+        """Write the nodes of a region in order; a gap in place of one that has no form."""
         for position, node in enumerate(nodes):
             self.now = self.places[id(node)]
-            match node:
-                case Operator():
-                    self.operator(node, nodes[position + 1 :])
-                case Select():
-                    chosen = node.then if self.known.number(node.condition.expr) else node.otherwise
-                    self.same(self.values[node.result], chosen)
-                case Loop():
-                    self.loop(node)
-                case Checkpoint():
-                    for made, result in zip(node.made, node.results, strict=True):
-                        self.same(self.values[result], made)
-                case Push() if self.known.number(node.guard.expr):
-                    self.line(f"{node.sequence}.append({self.names[node.value]})")
-                case Pop() if self.known.number(node.guard.expr):
-                    self.line(f"{self.bind(self.values[node.result])} = {node.sequence}.pop()")
+            body, init = self.body, self.init
+            try:
+                self.node(node, nodes[position + 1 :])
+            except GapError as gap:
+                self.body, self.init = body, init
+                self.gap(node, gap)
+
+    def node(self, node: Node, after: Sequence[Node]) -> None:
+        """Write one node; ``after`` follow it in its region.
+
+        Raises:
+            GapError: it has no form in PyTorch.
+        """
+        match node:
+            case Operator():
+                self.operator(node, after)
+            case Select():
+                chosen = node.then if self.known.number(node.condition.expr) else node.otherwise
+                self.same(self.values[node.result], chosen)
+            case Loop():
+                self.loop(node)
+            case Checkpoint():
+                for made, result in zip(node.made, node.results, strict=True):
+                    self.same(self.values[result], made)
+            case Push() if self.known.number(node.guard.expr):
+                self.line(f"{node.sequence}.append({self.names[node.value]})")
+            case Pop() if self.known.number(node.guard.expr):
+                self.line(f"{self.bind(self.values[node.result])} = {node.sequence}.pop()")
+
+    def gap(self, node: Node, gap: GapError) -> None:
+        """Write a line that raises ``NotImplementedError`` in place of ``node``."""
+        made = dict.fromkeys(made_by(node))
+        names = [self.bind(self.values[number]) for number in made]
+        place = getattr(node, "path", getattr(node, "sequence", ", ".join(names)))
+        text = f"{place}: {gap}".removeprefix(": ")
+        self.gaps.append(text)
+        self.line(f"raise NotImplementedError({text!r})  # gap: makes {', '.join(names)}")
 
     def same(self, value: Value, other: int) -> None:
         """Bind ``value`` to the value ``other``."""
@@ -155,26 +177,21 @@ class Writer:
                 self.line(f"{new} = {old}")
 
     def operator(self, operator: Operator, after: Sequence[Node]) -> None:
-        """Write one operator that exists, or a gap in its place."""
+        """Write one operator that exists."""
         if not self.known.number(operator.guard.expr) or any(one not in self.names for one in operator.operands):
             return
         outer = self.body
         if not operator.flows and operator.kind != "detach":
             self.body = []
-        try:
-            step = Step(self, operator)
-            if operator.kind == "map" and is_routed(self.values[operator.results[0]]) and not operator.fields:
-                self.enter(step, after)
-            elif operator.role == "combine" and not operator.fields:
-                self.leave(step)
-            elif operator.kind not in KINDS:
-                raise GapError(f"'{operator.kind}' has no plain form")
-            else:
-                KINDS[operator.kind](step)
-        except GapError as gap:
-            self.gaps.append(f"{operator.path}: {gap}")
-            names = [self.bind(self.values[number]) for number in operator.results]
-            self.body.append(f"raise NotImplementedError({f'{operator.path}: {gap}'!r})  # gap: makes {', '.join(names)}")
+        step = Step(self, operator)
+        if operator.kind == "map" and is_routed(self.values[operator.results[0]]) and not operator.fields:
+            self.enter(step, after)
+        elif operator.role == "combine" and not operator.fields:
+            self.leave(step)
+        elif operator.kind not in KINDS:
+            raise GapError(f"'{operator.kind}' has no plain form")
+        else:
+            KINDS[operator.kind](step)
         if self.body is not outer:
             outer.append(("with torch.no_grad():", self.body))
             self.body = outer

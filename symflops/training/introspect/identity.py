@@ -9,7 +9,7 @@ from symflops.evaluate.config import as_json
 from symflops.library.catalog import Catalog, UnknownModelError, catalogs
 from symflops.library.lookup import by_config, by_name
 from symflops.library.naming import named
-from symflops.training.introspect.tree import LiveModelError, weight_of
+from symflops.training.introspect.tree import LiveModelError, ends_of, weight_of
 
 LIBRARIES, TRACED = ("transformers", "diffusers"), "transformers"
 OUT = "name its spec with spec=..., or write one with 'symflops draft'"
@@ -25,7 +25,7 @@ def identified(module: Any, spec: str | None = None) -> tuple[Catalog, str, str,
     """
     (word, root), config = known_class(module), config_of(module)
     if config.get(TIED) and hasattr(module, "get_output_embeddings"):
-        ends = [one and weight_of(one) for one in (module.get_input_embeddings(), module.get_output_embeddings())]
+        ends = [one and weight_of(one) for one in ends_of(module)]
         config[TIED] = ends[0] is ends[1] or None in ends
     if word:
         config["_class_name" if root == "diffusers" else "architectures"] = word if root == "diffusers" else [word]

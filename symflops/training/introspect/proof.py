@@ -35,8 +35,8 @@ def estimate(
     config: Any,
     batch: Mapping[str, Any],
     *,
-    regime: str = "full",
-    convention: str = "symflops",
+    regime: str | None = None,
+    convention: str | None = None,
     spec: str | None = None,
     strict: bool = False,
     lenient: bool = False,
@@ -50,8 +50,8 @@ def estimate(
     Args:
         config: The name of a model, the contents of a config.json, a config object, a path, or an estimator.
         batch: One entry per item, by stream; ``head`` has the number of tokens on which the head runs, if these are not all.
-        regime: What trains.
-        convention: Which work counts.
+        regime: What trains; by default ``full``, or the regime of the estimator.
+        convention: Which work counts; by default ``symflops``, or the convention of the estimator.
         spec: The name of the spec; by default found by the config.
         strict: Refuse a key of the config that neither the spec nor the class knows.
         lenient: Accept unread numbers in a config that names no class.
@@ -69,14 +69,14 @@ def estimate(
 
         if spec or prove or strict or settings:
             raise SymflopsError("a trace takes the place of a spec: it goes without spec, prove, strict and settings")
-        found = traced.estimate(config, batch, regime, convention, trust)
+        found = traced.estimate(config, batch, regime or "full", convention or "symflops", trust)
         for note in found["notes"]:
             lookup.warn(note, 3)
         return Estimate(found)
     options: dict[str, Any] = {"spec": spec, "strict": strict, "lenient": lenient}
     model = estimator_of(config, None, regime, convention, settings, **options)
     if lacks_head(model, batch):
-        model = estimator_of(config, None, given_head(regime), convention, settings, **options)
+        model = estimator_of(config, None, given_head(regime or model.regime), convention, settings, **options)
     if prove:
         proof(lookup.by_name(model.name), model.name, model.config)
         model.proven = True

@@ -180,6 +180,17 @@ def weight_of(module: Any) -> Any:
     return getattr(getattr(module, "base_layer", module), "weight", None)
 
 
+def ends_of(root: Any) -> list[Any]:
+    """The embedding table and the head of a model, as its class names them; None for each that it does not name."""
+    found = []
+    for name in ("get_input_embeddings", "get_output_embeddings"):
+        try:
+            found.append(getattr(root, name)())
+        except (AttributeError, NotImplementedError):  # transformers' base class has both methods, also for images
+            found.append(None)
+    return found
+
+
 def saved_copy(module: Any) -> Any:
     """The active copy in PEFT's ``modules_to_save`` wrapper, else the original module."""
     copies = module.modules_to_save

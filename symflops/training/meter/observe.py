@@ -22,12 +22,13 @@ class Observer(Hooks):
 
     Attributes:
         entered: Paths of modules with weights into which a gradient flows.
-        whole: Whether each recomputed module runs to its end again: the last tensor that autograd saves follows all products.
+        ends: Of each recomputed module that ran, whether it runs to its end again: the last tensor that autograd saves follows
+            all products.
     """
 
     def __init__(self, modules: Mapping[str, Any], groups: Sequence[str] = ()) -> None:
         self.entered: set[str] = set()
-        self.whole = bool(groups)
+        self.ends: list[bool] = []
         self.handles: list[Any] = []
         self.owned = set(map(id, modules.values()))
         for path, module in modules.items():
@@ -49,7 +50,12 @@ class Observer(Hooks):
 
     def _ends(self, module: Any, args: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
         if id(module) in self.owned:
-            self.whole = self.whole and saves_last([*args, *named.values()], output)
+            self.ends.append(saves_last([*args, *named.values()], output))
+
+    @property
+    def whole(self) -> bool:
+        """Whether recomputed modules ran, and each runs to its end again."""
+        return bool(self.ends) and all(self.ends)
 
 
 def saves_last(arguments: Sequence[Any], output: Any) -> bool:
@@ -80,9 +86,8 @@ def more_of(model: Any, state: State, outside: tuple[str, ...]) -> More:
         return ()
     found: dict[str, list[str]] = {}
     for name in needs:
-        if name == EMBEDS and hasattr(model.root, "get_input_embeddings"):
-            tree = state.live.reading.tree
-            table = model.root.get_input_embeddings()
+        if name == EMBEDS and model.ends[0] is not None:
+            tree, table = state.live.reading.tree, model.ends[0]
             path = next((path for path, module in tree.modules.items() if module is table), "")
             found.setdefault("force_grad", []).append(path)
         elif name in state.live.names[0]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from symflops.training.introspect.tree import ends_of, starred
 from symflops.training.meter.calls import Piece
 from symflops.training.meter.outside import WATCHES, Outside
 from symflops.training.meter.witness import Verdict, Witness, sentence, work_of
@@ -142,7 +143,8 @@ class Proofs:
                 for sums, streams in zip(derived.setdefault(part.number, (Counter(), Counter())), part[2:4], strict=True):
                     sums.update(part.work(program, streams))
             heads = [head_of(model.root) for model in self.models]
-            verdicts = [Verdict(number, witness, *work, heads[number]) for number, work in derived.items()]
+            units = {starred(one.path) for call in calls for one in call.state.live.reading.adapters if one.kind == "dora"}
+            verdicts = [Verdict(number, witness, *work, heads[number], units) for number, work in derived.items()]
         except Exception as error:
             self.watch.tell(f"the first step is not proven: {type(error).__name__}: {error}")
             return True
@@ -199,5 +201,5 @@ class Proofs:
 
 def head_of(root: Any) -> str:
     """The path of the module that computes logits, as transformers' models tell it; empty without one."""
-    head = root.get_output_embeddings() if hasattr(root, "get_output_embeddings") else None
+    head = ends_of(root)[1]
     return next((path for path, module in root.named_modules() if module is head), "") if head is not None else ""

@@ -22,7 +22,7 @@ from symflops.evaluate.boundaries import told
 from symflops.evaluate.lengths import same
 from symflops.training.introspect.fingerprint import Fingerprint
 from symflops.training.introspect.model import LIVE, Programs, checked_module
-from symflops.training.introspect.tree import LiveModelError, wrappers_of
+from symflops.training.introspect.tree import LiveModelError, ends_of, wrappers_of
 from symflops.training.meter.arguments import (
     EMBEDS,
     cached_tokens,
@@ -67,15 +67,15 @@ class Watched(Hooks):
         self.fresh = True
         self.observer: Observer | None = None
         self.part: Part | None = None
+        self.ends = ends_of(self.root)
         self.head, self.kept = head_of(self.root), -1
         self.rules: dict[str, tuple[str, bool]] = {}
         self.before: Part | None = None
         self.waiting: list[tuple[Part, Callable[[Any], None]]] = []
         self.handles = [handle for one in chain[: compiled + 1] for handle in self._hooked(one)]
         if self.head and not self.compiled:
-            end = self.root.get_output_embeddings()
-            self.owned.add(id(end))
-            self.handles.append(end.register_forward_pre_hook(self._heads))
+            self.owned.add(id(self.ends[1]))
+            self.handles.append(self.ends[1].register_forward_pre_hook(self._heads))
         for name, child in () if self.compiled else self.root._modules.items():
             if child is not None and next(child.parameters(), None) is not None:
                 self.handles.append(child.register_forward_pre_hook(partial(self._enter, name), with_kwargs=True))
@@ -152,7 +152,7 @@ class Watched(Hooks):
         names = sorted(name for name, value in self.arguments.items() if self.grad and requires_grad(value))
         if self.part is not None:
             return (self.part.name, *names) if names else ()
-        known = {EMBEDS} if hasattr(self.root, "get_input_embeddings") else set()
+        known = {EMBEDS} if self.ends[0] is not None else set()
         return tuple(name for name in names if name not in known and name not in state.live.names[0])
 
     def _compare(self) -> None:

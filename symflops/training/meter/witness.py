@@ -21,6 +21,8 @@ from symflops.training.meter.parts import is_within
 ENOUGH = 0.95
 """Share of the executed FLOPs that must have been compared for the word *proven*."""
 KINDS = ("forward", "backward", "recomputed")
+OUTER = "outer"
+"""Kind of forward work that adds nothing up, such as the positions times the frequencies of a rotary embedding."""
 AUTOGRAD = ("backward", "grad")
 
 Work = Mapping[tuple[tuple[str, ...], str], int]
@@ -210,6 +212,8 @@ class Witness(Hooks):
         elif flops:
             kind = "forward" if not backward else "recomputed" if self.stack else "backward"
             self.seen[place, kind] += flops
+            if kind == "forward" and hasattr(result, "numel") and flops == 2 * result.numel():
+                self.seen[place, OUTER] += flops
             self.types[str(next((one.dtype for one in arguments if hasattr(one, "dtype")), ""))] += flops
 
     def _of_node(self) -> Place:
@@ -282,34 +286,42 @@ class Verdict:
         derived: The work of the estimator.
         rows: The same if packs are whole rows, as a kernel that masks packs computes them.
         head: The path of the module that computes logits.
+        units: Paths, with ``*`` for indices, of modules that are compared as a whole, because their parts run for each other.
 
     Attributes:
         modules: Number of modules that did work.
         differences: A sentence for each difference.
-        unseen: Module -> why less work was seen in it than counted: an operator without a formula, or a fused head.
-        total, missed: Counted FLOPs, and those of them that were not compared.
+        unseen: Module -> why its work is not compared: an operator without a formula, a fused head, or outer products.
+        beside: FLOPs of outer products that are not counted.
+        total, missed: FLOPs that ran or are counted, and those of them that were not compared.
     """
 
-    def __init__(self, number: int, witness: Witness, derived: Work, rows: Work | None = None, head: str = "") -> None:
+    def __init__(
+        self, number: int, witness: Witness, derived: Work, rows: Work | None, head: str = "", units: Collection[str] = ()
+    ) -> None:
         real = {(place[1], kind): flops for (place, kind), flops in witness.seen.items() if place[0] == number}
         self.modules = len({stack[-1] if stack else "" for stack, _ in real})
         names = {starred(path) for mine, path in witness.runs if mine == number}
-        one, two = rolled(real, names), rolled(derived, names)
-        masked = two if rows is None else rolled(rows, names)
-        places = {key[0] for key in one.keys() | two.keys() if one[key] not in (two[key], masked[key])}
-        self.notes = ["packs ran as whole rows"] if any(one[key] != two[key] and key[0] not in places for key in one) else []
+        one, two = rolled(real, names, units), rolled(derived, names, units)
+        masked = two if rows is None else rolled(rows, names, units)
+        keys = [key for key in one.keys() | two.keys() if key[1] in KINDS]
+        places = {key[0] for key in keys if one[key] not in (two[key], masked[key])}
+        self.notes = ["packs ran as whole rows"] if any(one[key] != two[key] and key[0] not in places for key in keys) else []
         blind = {starred(place[1][-1]): name for name, place in witness.foreign.items() if place[0] == number and place[1]}
-        self.unseen: dict[str, str] = {}
-        self.differences: list[str] = []
+        self.unseen, self.differences, self.beside = dict[str, str](), list[str](), 0
         for path in sorted(places):
             if any(inside(other, path) for other in places):  # told of the inner one
                 continue
             figures = {kind: (one[path, kind], two[path, kind]) for kind in KINDS}
+            outer = Counter(forward=one[path, OUTER])
             kernel = next((name for place, name in blind.items() if place == path or inside(place, path)), None)
             if kernel is not None and all(ran <= due for ran, due in figures.values()):
                 self.unseen[path] = f"no formula counts {kernel}"
             elif path == head and path not in names:
                 self.unseen[path] = f"the loss is fused with {head}"
+            elif all(ran - due == outer[kind] for kind, (ran, due) in figures.items()):
+                self.unseen[path] = f"{outer.total():,} FLOPs of {path} are outer products, which are not counted"
+                self.beside += outer.total()
             else:
                 single = {
                     stack[-1]: flops
@@ -317,8 +329,8 @@ class Verdict:
                     if kind == "forward" and stack and starred(stack[-1]) == path
                 }
                 self.differences.append(cause(path, figures, single))
-        self.total = sum(two["", kind] for kind in KINDS)
-        self.missed = sum(two[path, kind] - one[path, kind] for path in self.unseen for kind in KINDS)
+        self.total = sum(two["", kind] for kind in KINDS) + self.beside
+        self.missed = sum(abs(two[path, kind] - one[path, kind]) for path in self.unseen for kind in KINDS)
 
 
 def cause(path: str, figures: Mapping[str, tuple[int, int]], single: Mapping[str, int]) -> str:
@@ -346,15 +358,15 @@ def cause(path: str, figures: Mapping[str, tuple[int, int]], single: Mapping[str
     return f"{name} recomputed {ran:,} FLOPs, {due:,} were counted"
 
 
-def rolled(work: Mapping[tuple[tuple[str, ...], str], int], names: Iterable[str]) -> Counter[tuple[str, str]]:
+def rolled(work: Work, names: Iterable[str], units: Collection[str] = ()) -> Counter[tuple[str, str]]:
     """Add up work by (path, kind), each module with those inside it; paths have ``*`` for indices, that of the model is empty.
 
-    Modules that are not among ``names`` count only if they do work themselves.
+    Modules that are not among ``names`` count only if they do work themselves, and those inside of one of ``units`` as that.
     """
     known = set(names)
     found: Counter[tuple[str, str]] = Counter()
     for (stack, kind), flops in work.items():
-        stars = list(map(starred, stack))
+        stars = [next((one for one in units if inside(path, one)), path) for path in map(starred, stack)]
         for path in {"", *(one for one in stars if one in known), *stars[-1:]}:
             found[path, kind] += flops
     return +found
@@ -380,10 +392,6 @@ def sentence(verdicts: Iterable[Verdict], outside: Any = None) -> tuple[str, boo
         executed, unseen = executed + outside.flops, [*unseen, *outside.notes()]
     share = compared / executed if executed else 1.0
     word = "proven" if share >= ENOUGH and not (outside is not None and outside.hidden) else "compared"
-    notes = [
-        *([f"{100 * share:.1f} % of its FLOPs"] if unseen else []),
-        *unseen,
-        *sorted({n for one in found for n in one.notes}),
-    ]
+    notes = [*[f"{100 * share:.1f} % of its FLOPs"] * bool(unseen), *unseen, *sorted({n for one in found for n in one.notes})]
     note = f" ({'; '.join(notes)})" if notes else ""
     return f"{word} on the first step{note}: {modules} of {modules} modules, 0 FLOPs apart", True

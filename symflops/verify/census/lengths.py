@@ -17,9 +17,8 @@ from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
 from symflops.verify.census.observation import in_time, light_counter
 from symflops.verify.classes import in_evaluation
-from symflops.verify.counting import plain_attention
 from symflops.verify.live import build, reference_of
-from symflops.verify.tensors import arguments_of, filled, needed
+from symflops.verify.running import arguments_of, filled, needed, plain_attention
 
 LONGEST = {1: 140, 2: 48, 3: 20}
 """Longest length that is tried, by the number of axes of an item; larger limits in configs are not tested."""

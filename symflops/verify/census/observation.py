@@ -16,9 +16,8 @@ from symflops.ir.program import Program
 from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
 from symflops.verify.census.variations import Changes
-from symflops.verify.counting import both_passes, counter
 from symflops.verify.live import build, parameters_of
-from symflops.verify.tensors import arguments_of, moved, needed
+from symflops.verify.running import arguments_of, both_passes, counter, moved, needed
 
 SECONDS = 12
 """Limit of CPU time for one build or run; CPU time, so that a busy machine changes no verdict."""

@@ -26,16 +26,14 @@ from symflops.training.introspect import elsewhere, proof
 from symflops.verify.census.fields import ABOUT_FILES
 from symflops.verify.classes import arguments_of, checked, class_of, config_class_of
 from symflops.verify.limits import in_process
+from symflops.verify.running import needed
 from symflops.verify.symbolic.explore import CANDIDATES, said
-from symflops.verify.symbolic.expressions import symbol
 from symflops.verify.symbolic.inputs import LENGTHS
-from symflops.verify.symbolic.parsing import parsed
-from symflops.verify.symbolic.printing import MEANINGS, as_json
+from symflops.verify.symbolic.printing import MEANINGS, as_json, parsed
 from symflops.verify.symbolic.target import Target, dotted, others, places
-from symflops.verify.symbolic.traced import FIGURES, Traced
+from symflops.verify.symbolic.traced import FIGURES, Traced, symbol
 from symflops.verify.symbolic.tracer import Example
 from symflops.verify.symbolic.tracing import SECONDS, trace
-from symflops.verify.tensors import needed
 
 ABOUT = ABOUT_FILES - {"id2label"}
 """Fields that change neither parameters nor FLOPs; the number of labels does."""

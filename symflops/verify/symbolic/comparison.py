@@ -15,14 +15,13 @@ import sympy
 from symflops.formula.evaluate import evaluate as evaluate_expression
 from symflops.formula.expression import parse_expression
 from symflops.formula.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, evaluate, symbols
-from symflops.ir.index_sets import SAMPLES
+from symflops.ir.batch import SAMPLES
 from symflops.ir.program import Program
 from symflops.support.findings import Source, Span, SymflopsError
 from symflops.training.introspect.tree import starred
 from symflops.verify.cases import LiveCase
-from symflops.verify.symbolic.expressions import compiled, divided, symbol, text_of
-from symflops.verify.symbolic.traced import FIGURES, Traced
-from symflops.verify.tensors import NAMES
+from symflops.verify.running import NAMES
+from symflops.verify.symbolic.traced import FIGURES, Traced, compiled, divided, symbol, text_of
 
 FUNCTIONS = {
     "floordiv": lambda a, b: sympy.floor(a / b),

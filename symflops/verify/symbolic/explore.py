@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from symflops.support.errors import SymflopsError
+from symflops.verify.running import needed
 from symflops.verify.symbolic.inputs import LENGTHS, Given
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, places
 from symflops.verify.symbolic.tracer import Example
-from symflops.verify.tensors import needed
 
 FEW = (2, 4)
 """Numbers of layers that are tried in place of the config's."""

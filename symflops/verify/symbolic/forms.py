@@ -14,10 +14,9 @@ import sympy
 
 from symflops.training.introspect.tree import starred
 from symflops.verify.symbolic.explore import said
-from symflops.verify.symbolic.expressions import replaced, symbol
 from symflops.verify.symbolic.passes import Counts
 from symflops.verify.symbolic.target import Place, dotted
-from symflops.verify.symbolic.traced import FIGURES
+from symflops.verify.symbolic.traced import FIGURES, replaced, symbol
 from symflops.verify.symbolic.tracer import Example, Trace, Tracing, blamed
 
 ATTEMPTS = 14

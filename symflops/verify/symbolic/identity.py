@@ -17,12 +17,11 @@ from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
 from symflops.verify.classes import class_of, complete
 from symflops.verify.live import outputs_of, reference_of
+from symflops.verify.running import arguments_of
 from symflops.verify.symbolic.comparison import Comparison, Identity, OpaqueError
-from symflops.verify.symbolic.expressions import text_of
 from symflops.verify.symbolic.target import Target, assign_given, listed, place_of, switches
-from symflops.verify.symbolic.traced import FIGURES
+from symflops.verify.symbolic.traced import FIGURES, text_of
 from symflops.verify.symbolic.tracing import SECONDS, trace
-from symflops.verify.tensors import arguments_of
 
 POINTS = 3
 """Fewest points at which a spec must have the figures of its class in place of an identity of expressions."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from symflops.support.errors import SymflopsError
-from symflops.verify.tensors import needed
+from symflops.verify.running import needed
 
 Candidate = Callable[[], dict[str, Any]]
 LENGTHS = {"b": 3, "s": 14, "t": 11, "h": 16, "w": 24, "f": 5}

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symflops.training.introspect.tree import starred
-from symflops.verify.counting import counter, dispatching, plain_attention, summed_tensors, tensors_in
-from symflops.verify.tensors import needed
+from symflops.verify.running import counter, dispatching, needed, plain_attention, summed_tensors, tensors_in
 
 WORDS = """
 adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d arange argsort assert_async

@@ -8,9 +8,8 @@ from typing import Any
 
 import sympy
 
-from symflops.verify.symbolic.expressions import compiled, replaced, symbol
 from symflops.verify.symbolic.forms import Forms, numbers_at
-from symflops.verify.symbolic.traced import FIGURES
+from symflops.verify.symbolic.traced import FIGURES, compiled, replaced, symbol
 
 REPAIRS = 4
 """Most symbols that are changed together for the sake of one."""

@@ -11,10 +11,9 @@ from typing import Any
 import sympy
 
 from symflops.verify.symbolic.explore import said
-from symflops.verify.symbolic.expressions import compiled, replaced, symbol
 from symflops.verify.symbolic.forms import by_kind, numbers_at
 from symflops.verify.symbolic.points import Points
-from symflops.verify.symbolic.traced import FIGURES
+from symflops.verify.symbolic.traced import FIGURES, compiled, replaced, symbol
 
 POINTS = 4
 """Unseen configs at which forms are proven; at least three must run."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from symflops.support.findings import SymflopsError
 from symflops.support.reading import read_text
-from symflops.verify.tensors import needed
+from symflops.verify.running import needed
 
 CONSTANTS = 4096
 """Elements of a constant tensor whose values PyTorch remembers, so that code may read them."""

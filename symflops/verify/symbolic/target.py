@@ -9,7 +9,7 @@ from typing import Any
 
 from symflops.evaluate.unread import is_id
 from symflops.verify.classes import argument_of, arguments_of, config_class_of, config_object, converted
-from symflops.verify.tensors import needed
+from symflops.verify.running import needed
 
 Place = tuple[str | int, ...]
 """Where an integer stands in a config: keys, attributes and list indices, outermost first."""
@@ -97,6 +97,20 @@ def parts(config: Any) -> Iterator[Any]:
     for value in list(vars(config).values()) if hasattr(config, "__dict__") else ():
         if hasattr(value, "to_dict"):
             yield from parts(value)
+
+
+def validate(config: Any) -> None:
+    """Run the checks that a config class makes of its own fields, such as that heads divide a width.
+
+    They are those of ``huggingface_hub.dataclasses.strict``, which transformers' configs use; with symbolic sizes they become
+    conditions of a trace. A check that refuses them for their type says nothing.
+    """
+    for check in getattr(type(config), "__class_validators__", ()):
+        try:
+            check(config)
+        except Exception:
+            if not any(hasattr(value, "node") for value in vars(config).values()):
+                raise
 
 
 def switches(config: Any, before: Place = ()) -> Iterator[Place]:

@@ -14,12 +14,11 @@ from symflops.support.errors import SymflopsError, kind_of
 from symflops.verify.limits import in_process
 from symflops.verify.symbolic import shadows
 from symflops.verify.symbolic.explore import example_of
-from symflops.verify.symbolic.expressions import divided, text_of
 from symflops.verify.symbolic.forms import Forms, forms_of, released
 from symflops.verify.symbolic.inputs import Given
 from symflops.verify.symbolic.prove import Proof, Prover
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, places
-from symflops.verify.symbolic.traced import FIGURES, Field, Traced
+from symflops.verify.symbolic.traced import FIGURES, Field, Traced, divided, text_of
 from symflops.verify.symbolic.tracer import Example
 
 SECONDS = 120.0

@@ -15,10 +15,9 @@ from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
 from symflops.verify.classes import in_evaluation
-from symflops.verify.counting import counter, plain_attention
 from symflops.verify.live import build, reference_of
 from symflops.verify.pairs import on_cpu
-from symflops.verify.tensors import arguments_of, filled, needed
+from symflops.verify.running import arguments_of, counter, filled, needed, plain_attention
 
 CACHES = ("past_key_values", "cache_params")
 TEXTS = ("decoder_input_ids", "input_ids")
