@@ -13,7 +13,7 @@ from symflops.library.catalog import catalogs
 from symflops.verify.cases import LiveCase, cases_of
 from symflops.verify.classes import in_evaluation
 from symflops.verify.live import build, outputs_of, reference_of, run
-from symflops.verify.tensors import arguments_of, moved
+from symflops.verify.running import arguments_of, moved
 from tests.sampling import sampled
 from tests.shipped import load
 
