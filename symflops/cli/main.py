@@ -134,9 +134,9 @@ def _run(name: str, words: Sequence[str]) -> int:
             args.note = resolve(args)
             text = getattr(args, "batch", None) or ""
             if ("head" in text or text.startswith("@")) and hasattr(args, "regime"):
-                from symflops.cli.amounts import batch_of
+                from symflops.evaluate.batch_text import batch_of
 
-                args.regime = with_head(args, batch_of(text))
+                args.regime = with_head(args, batch_of(text, tell=lambda _: None))
         code = int(module.run(args))
         sys.stdout.flush()
         if getattr(args, "note", ""):
