@@ -78,8 +78,9 @@ def generated(found: dict[str, Any], steps: int) -> dict[str, Any]:
     """Multiply the estimate of a forward pass (a JSON object) by the number of ``steps`` of a generation."""
     from symflops.evaluate.moments import per_token
 
-    made = found | {key: steps * found[key] for key in ("forward", "backward", "recomputed", "total")} | {"steps": steps}
-    return made | {"flops_per_token": per_token(made["total"], made["tokens"])}
+    found |= {key: steps * found[key] for key in ("forward", "backward", "recomputed", "total")} | {"steps": steps}
+    found["flops_per_token"] = per_token(found["total"], found["tokens"])
+    return found
 
 
 def asked(args: argparse.Namespace, quiet: bool = False) -> tuple[Any, dict[str, Any]]:

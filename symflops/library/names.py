@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 IGNORED = dict.fromkeys(map(ord, "._- "))
 BETWEEN = re.compile(r"(?<=\d)[._ -]+(?=\d)")
 DEFAULTS = "class defaults"
+LISTS = "'symflops list' shows all, 'symflops list models' the published ones"
 MOST, EXAMPLES = 5, 4
 """How many names an error suggests, and how many published models a note names."""
 
@@ -32,8 +33,8 @@ MOST, EXAMPLES = 5, 4
 class Named:
     """Result of resolving a word: a spec, and the config or config fields that the word implies.
 
-    ``whole`` is True if ``config`` is complete, ``own`` if it was read from a path. ``note`` is a message for the user, and
-    ``asked`` the name for headings with what it stands for in brackets; it is empty for a config.
+    ``whole`` is True if ``config`` is complete, ``defaults`` if the word stands for the defaults of a class. ``note`` is a
+    message for the user, and ``asked`` the name for headings with what it stands for in brackets; it is empty for a config.
     """
 
     def __init__(
@@ -42,11 +43,11 @@ class Named:
         config: Mapping[str, Any] | None = None,
         whole: bool = False,
         note: str = "",
-        own: bool = False,
+        defaults: bool = False,
         asked: str = "",
     ) -> None:
-        self.spec, self.config, self.whole, self.note, self.own = spec, as_json(config or {}), whole, note, own
-        self.asked = asked
+        self.spec, self.config, self.whole, self.note = spec, as_json(config or {}), whole, note
+        self.defaults, self.asked = defaults, asked
 
     def called(self, given: bool) -> str:
         """The name for headings; with a config that is ``given`` beside the word, without what the word alone stands for."""
@@ -85,7 +86,7 @@ def named(word: str, lenient: bool = False) -> Named:
         return Named(word)
     if is_config(word):
         config = read_config(word)
-        return Named(by_config(config, lenient)[1], config, True, own=True)
+        return Named(by_config(config, lenient)[1], config, True)
     found, plain = catalogs(), key(word)
     exactly, kinds = (lambda name: name == word), list(KINDS.values())
     for fits, order in ((exactly, kinds), (lambda name: key(name) == plain, kinds[::-1])):
@@ -93,7 +94,8 @@ def named(word: str, lenient: bool = False) -> Named:
             rows = [entry for entry in entries(found) if any(map(fits, entry.names))]
             if rows:
                 made = resolved(word, rows)
-                made.asked = f"{next(name for name in rows[0].names if fits(name))} ({made.asked or made.spec})"
+                name = next(filter(fits, rows[0].names))
+                made.asked = f"{name} ({DEFAULTS if made.defaults else made.spec})"
                 return made
     others = assumed().specs
     if (own := word.removeprefix("assumed/")) in others:
@@ -160,12 +162,12 @@ def of_spec(_: str, rows: list[Entry]) -> Named:
     """Resolve a word to the defaults of a spec."""
     catalog, name = rows[0].catalog, rows[0].spec
     first = next(map(class_name, catalog.specs[name]["references"]), f"the spec '{name}'")
-    return Named(name, note=of_defaults(rows[0], first), asked=DEFAULTS)
+    return Named(name, note=of_defaults(rows[0], first), defaults=True)
 
 
 def of_class_word(_: str, rows: list[Entry]) -> Named:
     """Resolve a word to the defaults of a class."""
-    return Named(rows[0].spec, of_class(rows[0].thing), note=of_defaults(rows[0], rows[0].names[0]), asked=DEFAULTS)
+    return Named(rows[0].spec, of_class(rows[0].thing), note=of_defaults(rows[0], rows[0].names[0]), defaults=True)
 
 
 def of_defaults(entry: Entry, first: str) -> str:
@@ -184,7 +186,7 @@ def of_pipeline(_: str, rows: list[Entry]) -> Named:
     beside = ", ".join(row.spec for row in rows if row.spec != name)
     notes = [f"'{pipeline}' runs {beside} beside {name}, which is counted"] if beside else []
     own = [of_spec(name, [row]).note for row in rows if row.spec == name]
-    return Named(name, note="; ".join([*notes, *own]), asked=DEFAULTS)
+    return Named(name, note="; ".join([*notes, *own]), defaults=True)
 
 
 def of_variant_word(word: str, rows: list[Entry]) -> Named:
@@ -243,8 +245,8 @@ def every_name(found: list[Catalog]) -> Iterator[str]:
                 yield entry.names[0]
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """The hint ``did you mean ...?``: names that contain the word or all of its parts, else names like it."""
+def suggestion(word: str, known: Iterable[str], otherwise: str = LISTS) -> str:
+    """The hint ``did you mean ...?``: names with the word or all of its parts, else names like it, else ``otherwise``."""
     plain, names = key(word), list(dict.fromkeys(known))
     parts = [key(part) for part in word.replace("-", " ").replace("_", " ").replace("/", " ").split()]
     holding = [name for name in names if plain in key(name)] or [
@@ -253,7 +255,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     keys = {key(name): name for name in reversed(names)}
     near = sorted(holding, key=len)[:MOST] or [keys[one] for one in close_to(plain, list(keys), MOST, 0.6)]
     if not near or not plain:
-        return "'symflops list' shows all, 'symflops list models' the published ones"
+        return otherwise
     return f"did you mean {' or '.join(map(repr, near))}?"
 
 

@@ -7,7 +7,7 @@ import os
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.unread import check_unread
 from symflops.library.lookup import by_config, by_name, config_of, interpreted, interpreter, is_file, read_config, result, warn
-from symflops.library.names import DEFAULTS, Named, is_config, named
+from symflops.library.names import Named, is_config, named
 from symflops.library.settings import changed, settings_in
 from symflops.support.errors import SymflopsError, kind_of
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def resolve(args: Any) -> str:
     """Replace the words for models of a command line by names of specs, and set the config that they imply.
 
-    Changes ``args`` in place: ``asked`` becomes the model's name for headings, ``given`` whether the user supplied a config,
-    and ``named`` the results for ``specs``. Returns a note for the user, or an empty text.
+    Changes ``args`` in place: ``asked`` becomes the model's name for headings, and ``named`` the results for several words.
+    Returns a note for the user, or an empty text.
 
     Raises:
         SymflopsError: as :func:`named`; a config is given twice; or ``--set`` names no field.
@@ -53,12 +53,11 @@ def resolve(args: Any) -> str:
     if given and found.whole:
         raise SymflopsError(f"'{word}' is a config already: leave out --config, or name '{args.spec}' with it")
     if found.config or settings:
-        args.given = bool(given or settings) or found.own
         args.config = {**(read_config(given) if given else {}), **found.config}
     if settings:
         args.config = changed(args.spec, args.config, settings)
     counts = hasattr(args, "batch") or getattr(args, "numeric", False)
-    silent = getattr(args, "json", False) and DEFAULTS in found.asked  # its output names the class
+    silent = getattr(args, "json", False) and found.defaults  # its output names the class
     return found.note if counts and not given and not silent else ""
 
 

@@ -98,6 +98,7 @@ def test_a_generation_is_so_many_forward_passes(capsys):
     one = json.loads(answer(capsys, *words, "--regime", "forward", "--json").out)
     found = json.loads(answer(capsys, *words, "--batch", "3", "--steps", "50", "--guidance", "--json").out)
     assert found["total"] == found["forward"] == one["forward"] * 50 * 2 * 3 and found["steps"] == 50 and found["backward"] == 0
+    assert answer(capsys, *words, "--steps", "50").out.startswith("sdxl (unet_2d_condition), regime forward, 50 steps")
     plain = json.loads(answer(capsys, "estimate", "sdxl", "--batch", '{"latent": [[128, 96]], "prompt": [77]}', "--json").out)
     assert plain["forward"] == one["forward"] and plain["backward"] > 0
 

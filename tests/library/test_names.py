@@ -77,9 +77,9 @@ def test_a_near_miss_lists_what_was_meant(word, near, capsys):
 def test_a_path_wins_over_a_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("llama3-8b").mkdir()
-    assert named("llama3-8b").whole and not named("llama3-8b").own  # a folder without a config
+    assert named("llama3-8b").whole and named("llama3-8b").asked  # a folder without a config
     Path("llama3-8b/config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 2}))
-    assert named("llama3-8b").config["num_hidden_layers"] == 2 and named("llama3-8b").own
+    assert named("llama3-8b").config["num_hidden_layers"] == 2 and not named("llama3-8b").asked
     Path("gpt2").write_text(json.dumps({"architectures": ["LlamaForCausalLM"]}))
     assert named("gpt2").spec == "llama"
 
@@ -109,6 +109,8 @@ def test_defaults_are_not_told_as_a_model(capsys):
     assert "defaults of Qwen3MoeForCausalLM; published models: qwen3-30b-a3b" in err
     with pytest.warns(UserWarning, match="defaults of Qwen3MoeForCausalLM; published models: qwen3-30b-a3b"):
         symflops.estimate("qwen3_moe", TEXT)
+    with pytest.warns(UserWarning, match="defaults of Qwen3MoeForCausalLM; published models: qwen3-30b-a3b"):
+        symflops.MFUMeter.of_config("qwen3_moe", devices=1, peak_tflops=1)
     assert main(["estimate", "qwen3-30b-a3b", "--batch", json.dumps(TEXT)]) == 0
     assert capsys.readouterr().err == ""
 
@@ -173,6 +175,15 @@ def test_values_of_settings():
     assert settings_in(["a=1", "b.c=null", "d=[1, 2]", "e=silu", "f=true", "g=1.5", "h=a=b"]) == {"a": 1, "b.c": None, "d": [1, 2], "e": "silu", "f": True, "g": 1.5, "h": "a=b"}
     with pytest.raises(SymflopsError, match="settings map fields to values"):
         symflops.estimate("llama3-8b", TEXT, settings=["x"])
+
+
+@pytest.mark.parametrize("kind", ["specs", "models", "devices", "regimes"])
+def test_a_list_of_nothing_has_near_misses(kind, capsys):
+    near = {"specs": ("qwen3_mow", "qwen3_moe"), "models": ("Qwen/Qwen3-80B", "Qwen/Qwen3"), "devices": ("H10O SXM", "H100 SXM"), "regimes": ("fulll", "full")}[kind]
+    for word, told in (near, ("zzzzzz", f"'symflops list {kind}' shows all")):
+        assert main(["list", kind, word]) == 2
+        out, err = capsys.readouterr()
+        assert told in err and not out
 
 
 def test_published_models_are_listed(capsys):
