@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from symflops.evaluate.batch_text import batch_of
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.unread import check_unread
 from symflops.library.lookup import by_config, by_name, config_of, interpreted, interpreter, is_file, read_config, result, warn
@@ -186,7 +187,7 @@ def estimator_of(
 
 def estimate(
     config: Any,
-    batch: Mapping[str, Any],
+    batch: Mapping[str, Any] | str,
     *,
     regime: str | None = None,
     convention: str | None = None,
@@ -205,9 +206,20 @@ def estimate(
     return answered(estimator_of(config, None, regime, convention, settings, spec=spec, strict=strict, lenient=lenient), batch)
 
 
-def answered(model: InterpretedEstimator, batch: Mapping[str, Any]) -> Estimate:
+def batch_for(model: InterpretedEstimator, batch: Mapping[str, Any] | str) -> Mapping[str, Any]:
+    """Return a batch, read for a model if it is a text such as ``8192*8``, as on a command line, but from no file.
+
+    Raises:
+        SymflopsError: the text is no batch.
+    """
+    if isinstance(batch, str) and batch.lstrip().startswith("@"):
+        raise SymflopsError("only a command line takes a batch from a file: read it")
+    return batch_of(batch, model.stored.streams) if isinstance(batch, str) else batch
+
+
+def answered(model: InterpretedEstimator, batch: Mapping[str, Any] | str) -> Estimate:
     """Estimate a batch; the notes are also warnings, of the caller of the caller."""
-    found = result(model, batch)
+    found = result(model, batch_for(model, batch))
     for note in found["notes"]:
         warn(note, 4)
     return found
