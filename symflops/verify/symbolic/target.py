@@ -30,13 +30,6 @@ def place_of(name: str) -> Place:
     return tuple(int(word) if word.isdigit() else word for word in name.split("."))
 
 
-def listed(value: Any) -> Any:
-    """A value of a config with lists in place of tuples, as JSON has them."""
-    if isinstance(value, Mapping):
-        return {name: listed(one) for name, one in value.items()}
-    return [listed(one) for one in value] if isinstance(value, (list, tuple)) else value
-
-
 @dataclass(frozen=True)
 class Target:
     """A module class and the config that is the example.
