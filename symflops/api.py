@@ -24,6 +24,7 @@ from symflops.compiler import (
 from symflops.emit.emit import Derived
 from symflops.evaluate.assumed import Known, known_of
 from symflops.evaluate.config import as_json
+from symflops.evaluate.evidence import TRACED
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.misfit import about_config
 from symflops.evaluate.module_tree import html_table
@@ -286,7 +287,7 @@ class Model:
         """Create the estimator: ``.parameters``, ``.moments(...)``, ``.forward(m)``, ``.backward(m)``."""
         found = self.derive(regime, convention, config).estimator(config)
         found.path = str(self.file.path)
-        found.measured = {**catalogued(self.file), "identities": identities(self.file, self.spec)}
+        found.measured = {**catalogued(self.file), "identities": identities(self.file, self.spec) if regime in TRACED else ()}
         return found
 
     def _repr_html_(self) -> str:

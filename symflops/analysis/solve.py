@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from symflops.analysis.subject import Batch, Subject
 from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.evaluate.moments import tokens_of
 from symflops.support.errors import SymflopsError
 
 MOST_STEP = 512
@@ -198,32 +199,37 @@ def bracket(at: Cost, first: int, step: int, most: int, budget: int, name: str) 
 class Budget:
     """Cost of training on a number of tokens or samples: whole steps, exact FLOPs, and hours of one device.
 
-    ``tokens`` are those of all steps if the number is one of samples.
+    ``tokens`` are those of all steps if the number is one of samples; None if the model has no tokens.
     """
 
-    tokens: int
+    tokens: int | None
     steps: int
     flops: int
     flops_per_step: int
-    tokens_per_step: int
+    tokens_per_step: int | None
     device_hours: float
 
 
-def budget(subject: Subject, amount: int, batch: Batch, rate: float, mfu: float, samples: int = 0) -> Budget:
+def budget(subject: Subject, amount: int, batch: Batch, rate: float, mfu: float, samples: int = 0, runs: int = 1) -> Budget:
     """Compute the cost of training in steps on ``batch``, at ``mfu`` times ``rate`` FLOP/s.
 
-    ``amount`` is the number of tokens of the training; or of its samples, if ``samples`` says how many a step has.
+    ``amount`` is the number of tokens of the training; or of its samples, if ``samples`` says how many a step has. A step
+    runs the model ``runs`` times on each sample.
 
     Raises:
-        SymflopsError: the batch has no tokens, ``amount`` or ``mfu`` is out of range, or the convention counts MACs.
+        SymflopsError: the batch has none of the tokens to count, ``amount`` or ``mfu`` is out of range, or the convention
+            counts MACs.
     """
     if not 0 < mfu <= 1:
         raise SymflopsError(f"an MFU is a share of the peak, above 0 and at most 1, not {mfu:g}")
     if not amount:
         raise SymflopsError("a training has at least one token or sample")
     model = subject.estimator
-    each, cost = subject.tokens(model, batch), model.total(model.moments(**batch))
+    m = model.moments(**batch)
+    tokens = tokens_of(model.stored, model.regime, model.sizes, m) if samples else subject.tokens(model, batch)
+    each, cost = tokens and tokens // runs, model.total(m)
     if model.unit == "macs":
         raise SymflopsError(f"convention '{subject.convention}' counts MACs, and peak rates are in FLOP/s: take another one")
-    steps = -(-amount // (samples or each))
-    return Budget(steps * each if samples else amount, steps, steps * cost, cost, each, steps * cost / (rate * mfu) / HOUR)
+    steps = -(-amount // (samples or each or 1))
+    trained = each and steps * each if samples else amount
+    return Budget(trained, steps, steps * cost, cost, each, steps * cost / (rate * mfu) / HOUR)

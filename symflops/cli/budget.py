@@ -14,7 +14,7 @@ import argparse
 import json
 from dataclasses import asdict
 
-from symflops.cli.amounts import samples_in, share, whole
+from symflops.cli.amounts import samples_in, share
 from symflops.cli.estimate import asked
 from symflops.cli.terminal import (
     BATCH,
@@ -31,6 +31,7 @@ from symflops.cli.terminal import (
     width,
     wrapped,
 )
+from symflops.evaluate.batch_text import whole
 from symflops.support.errors import SymflopsError
 
 configure = arguments_of(
@@ -64,8 +65,11 @@ def run(args: argparse.Namespace) -> int:
         raise SymflopsError(f"there is at least one device, not {args.devices}")
     rate, source, peak = rate_of(args.peak, args.dtype)
     subject, batch = asked(args)
-    each = samples_in(batch) // (1 + args.guidance) if args.samples else 0
-    found = budget(subject, amount, batch, rate, mfu, each)
+    runs = 1 + args.guidance
+    each = samples_in(batch) // runs if args.samples else 0
+    if args.samples and not each:
+        raise SymflopsError("a step has no samples to count: give --batch with a list per stream, or --tokens")
+    found = budget(subject, amount, batch, rate, mfu, each, runs)
     hours = found.device_hours / args.devices
     if args.json:
         told = {"schema": 1, "spec": subject.program.name, "regime": args.regime, "convention": args.convention}

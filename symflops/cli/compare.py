@@ -28,7 +28,7 @@ from symflops.cli.terminal import (
     width,
     wrapped,
 )
-from symflops.evaluate.units import NAMES
+from symflops.evaluate.units import NAMES, percent
 from symflops.support.errors import SymflopsError
 
 TYPE_CHECKING = False
@@ -162,8 +162,7 @@ def causes(pair: dict[str, Any], models: Mapping[str, Any]) -> list[str]:
     told = f" ({units[0]} less {units[1]})" if units[0] != units[1] else ""
     lines = ["", *(styled(line, "bold") for line in wrapped(f"{second} - {first} = {pair['flops']:+,}{told}", most))]
     for rule in pair["rules"]:
-        share = "-" if rule["share"] is None else f"{100 * rule['share']:.2f} %"
-        lines += wrapped(f"{rule['flops']:+,}  {share}  {rule['sentence']}", most, "  ", "      ")
+        lines += wrapped(f"{rule['flops']:+,}  {percent(rule['share'])}  {rule['sentence']}", most, "  ", "      ")
     return lines
 
 

@@ -20,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from symflops.cli.amounts import chosen_batch
+from symflops.cli.amounts import chosen_batch, given_for_batch
 from symflops.cli.terminal import BATCH, CONVENTION, JSON, REGIME, SET, argument, arguments_of, of_batch, scaled
 from symflops.evaluate.units import unit_of
 from symflops.support.errors import SymflopsError
@@ -68,8 +68,8 @@ def beside(args: argparse.Namespace) -> int:
     found = compared(load(spec.spec), args.regime, args.convention)
     if found is None:
         raise SymflopsError(f"the spec of '{args.first}' names no baseline: say B, what it is compared with")
-    if args.batch:
-        raise SymflopsError("--batch is of two models; the spec says what its baseline is compared at")
+    if given := given_for_batch(args):
+        raise SymflopsError(f"{given[0]} is of two models; the spec says what its baseline is compared at")
     base, own = found.base.spec, found.own.spec
     answer(args, found.difference(), [base, own], [own, base], found.batch(found.lengths(found.here)), found.own.estimator)
     return 0

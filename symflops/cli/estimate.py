@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 
-from symflops.cli.amounts import batch_of, chosen_batch, whole
+from symflops.cli.amounts import chosen_batch, given_for_batch
 from symflops.cli.terminal import (
     BATCH,
     CONFIG,
@@ -30,6 +30,7 @@ from symflops.cli.terminal import (
     tell,
     wrapped,
 )
+from symflops.evaluate.batch_text import batch_of, whole
 from symflops.evaluate.evidence import grade_of
 from symflops.evaluate.units import AS_SOURCE, MULTIPLY_ADD, NAMES
 from symflops.support.errors import SymflopsError
@@ -78,8 +79,9 @@ def generated(found: dict[str, Any], steps: int) -> dict[str, Any]:
     """Multiply the estimate of a forward pass (a JSON object) by the number of ``steps`` of a generation."""
     from symflops.evaluate.moments import per_token
 
-    made = found | {key: steps * found[key] for key in ("forward", "backward", "recomputed", "total")} | {"steps": steps}
-    return made | {"flops_per_token": per_token(made["total"], made["tokens"])}
+    found |= {key: steps * found[key] for key in ("forward", "backward", "recomputed", "total")} | {"steps": steps}
+    found["flops_per_token"] = per_token(found["total"], found["tokens"])
+    return found
 
 
 def asked(args: argparse.Namespace, quiet: bool = False) -> tuple[Any, dict[str, Any]]:
@@ -125,11 +127,11 @@ def traced(args: argparse.Namespace) -> dict[str, Any]:
     """Trace the class of the config of a command line; return the estimate on its batch, as :func:`estimated`."""
     from symflops.training.introspect.traced import estimate
 
-    if args.spec or args.prove or args.strict:
-        raise SymflopsError("--trace is for a config alone: it goes without a SPEC, --prove and --strict")
-    if not args.batch:
-        raise SymflopsError("--trace needs a batch, e.g. --batch 4096*2")
-    return estimate(args.config, batch_of(args.batch), args.regime, args.convention, args.trust)
+    if args.set or args.lenient or args.spec or args.prove or args.strict:
+        raise SymflopsError("--trace is for a config alone: it goes without a SPEC, --set, --lenient, --prove and --strict")
+    if given_for_batch(args) != ["--batch"]:
+        raise SymflopsError("--trace needs the lengths of a batch and nothing else of it, e.g. --batch 4096*2")
+    return estimate(args.config, batch_of(args.batch, (), tell), args.regime, args.convention, args.trust)
 
 
 def noted(found: dict[str, Any]) -> dict[str, Any]:

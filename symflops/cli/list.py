@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symflops.cli.terminal import JSON, argument, arguments_of, line_width, styled, wrapped
-from symflops.library.names import key
+from symflops.library.names import key, suggestion
 from symflops.support.errors import SymflopsError
 
 KINDS = ("specs", "models", "regimes", "conventions", "blocks", "operators", "devices")
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"schema": 1, args.kind: rows}, indent=1))
         return 0
     if not rows:
-        raise SymflopsError(f"no name among the {args.kind} contains '{args.word}'")
+        raise nothing(args.kind, args.word, [row["name"] for row in ROWS[args.kind]()])
     wide = max(len(row["name"]) for row in rows)
     for row in rows:
         print("\n".join(wrapped(documented(row), line_width(), f"{row['name']:<{wide}}  ", " " * (wide + 2))))
@@ -63,7 +63,10 @@ def specs(as_json: bool, word: str) -> int:
     if as_json:
         print(json.dumps({"schema": 1, "specs": found}, indent=1, sort_keys=True))
         return 0
-    wide = max((len(name) for name in found), default=0)
+    others = {name: entry for name, entry in assumed().specs.items() if key(word) in key(name)}
+    if not found and not others:
+        raise nothing("specs", word, [*every, *assumed().specs])
+    wide = max(map(len, (*found, *others)))
 
     def told(name: str, entry: dict[str, Any], what: str) -> str:
         streams = " ".join(f"{stream}[{','.join(axes)}]" for stream, axes in entry["streams"].items())
@@ -77,10 +80,17 @@ def specs(as_json: bool, word: str) -> int:
             print("\n" * bool(group) + styled(f"{entry['group']}:", "bold"))
             group = entry["group"]
         print(told(name, dict(entry), f"{classes or entry['title']}{f' ({variants})' if variants else ''}"))
-    print("\nstructures that frameworks take models for, by name alone:")
-    for name, entry in sorted((name, entry) for name, entry in assumed().specs.items() if key(word) in key(name)):
+    if others:
+        print("\n" * bool(found) + "structures that frameworks take models for, by name alone:")
+    for name, entry in sorted(others.items()):
         print(told(name, dict(entry), entry["title"]))
     return 0
+
+
+def nothing(kind: str, word: str, known: Sequence[str]) -> SymflopsError:
+    """Create the error for a word that no name contains, with near misses among the ``known`` names."""
+    hint = suggestion(word, known, f"'symflops list {kind}' shows all")
+    return SymflopsError(f"no name among the {kind} contains '{word}': {hint}")
 
 
 def regimes() -> list[dict[str, Any]]:

@@ -127,15 +127,18 @@ def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float, dic
     Raises:
         SymflopsError: both a model and FLOPs are given, or neither; or the estimate fails.
     """
+    from symflops.cli.amounts import given_for_batch, samples_in
+
     given = args.flops is not None or args.kernel_details
-    if given and (args.spec or args.config or args.batch):
-        raise SymflopsError("--flops and --kernel-details say the work already: leave out the model and --batch")
+    if given and (args.spec or args.config or given_for_batch(args)):
+        needless = ["the model"] if args.spec or args.config else []
+        told = " and ".join([*needless, *given_for_batch(args)])
+        raise SymflopsError(f"--flops and --kernel-details say the work already: leave out {told}")
     if given:
         flops = float(summed(args.kernel_details)) if args.kernel_details else args.flops
         return {}, flops, flops, {"samples": 0, "tokens": 0}
     if not (args.spec or args.config):
         raise SymflopsError("say the work: a model (SPEC, or --config PATH), --flops, or --kernel-details")
-    from symflops.cli.amounts import samples_in
     from symflops.cli.estimate import model_and_batch, noted
     from symflops.library.lookup import result
 
@@ -143,7 +146,8 @@ def work_of(args: argparse.Namespace) -> tuple[dict[str, Any], float, float, dic
     args.unit = "flops"
     estimator, batch = model_and_batch(args)
     found = noted(result(estimator, batch))
-    done = {"samples": samples_in(batch) // (1 + args.guidance), "tokens": found["tokens"] or 0}
+    done = {"samples": samples_in(batch), "tokens": found["tokens"] or 0}
+    done = {name: count // (1 + args.guidance) for name, count in done.items()}
     scale = 2 if found["unit"] == "macs" else 1  # peak rates are in FLOPs
     model = {
         name: found[name] for name in ("spec", "variant", "regime", "convention", "parameters", "tokens", "evidence", "unit")

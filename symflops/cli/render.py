@@ -126,17 +126,22 @@ def beside(args: argparse.Namespace) -> dict[str, str | bytes]:
     from symflops.emit.markdown import document as markdown
     from symflops.emit.page.side_by_side import side_by_side
 
-    single = ("full", "fragment", "config", "assume", "numeric", "against", "width")
+    single = ("full", "fragment", "config", "set", "assume", "numeric", "against", "width")
     given = [f"--{name}" for name in single if getattr(args, name)] + ["--format html"] * (args.format == "html")
     if given or any(len(names or ()) > 1 for names in (args.regime, args.convention)):
         raise SymflopsError(f"several specs have one regime and one convention, and not {given[0] if given else 'several'}")
     if args.format == "pdf":
         tools()
     regime, convention = ((names or [usual])[0] for names, usual in ((args.regime, "full"), (args.convention, "symflops")))
-    programs = [load(spec).typical([regime], [convention]) for spec in args.spec]
-    shown = side_by_side([page_of(program, (), [program.regimes[0].name]) for program in programs])
+    pages: dict[str, Any] = {}
+    for place, found in enumerate(args.named, 1):
+        model = load(found.spec)
+        program = program_of(model, model.known(found.config or None), [regime], [convention])
+        title = found.called(True) if found.asked else program.name
+        pages[f"{title}-{place}" if title in pages else title] = page_of(program, (), [program.regimes[0].name])
+    shown = side_by_side(pages)
     text = (markdown if args.format == "markdown" else latex).render_page(shown, __version__)
-    name = shown.name.replace(" ", "_")
+    name = shown.name.replace(" ", "_").replace("/", "-")
     return {f"{name}.{ENDINGS[args.format]}": typeset(text, name) if args.format == "pdf" else text}
 
 

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     Argument = Callable[[Any], object]
 
 
-MOST_DIGITS = 40
-
-
 def argument(*names: str, **options: Any) -> Argument:
     """Declare an argument with the parameters of :meth:`argparse.ArgumentParser.add_argument`."""
     return lambda parser: parser.add_argument(*names, **options)

@@ -232,12 +232,13 @@ def masks(reports: list[Any]) -> str:
 
 
 def witnessed(model: Any) -> Any:
-    """Return the comparison of ``model`` with its skeleton; None if the skeleton has gaps, or does not run without data."""
+    """Return the comparison of ``model`` with its skeleton; None if that has gaps, or does not run, which is printed."""
     from symflops.verify.skeletons import witness
 
     try:
         found = witness(model)
-    except SymflopsError:
+    except SymflopsError as error:
+        print(f"{model.spec.name}: the skeleton does not run: {error}", file=sys.stderr)
         return None
     return None if found.gaps else found
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import compress
 
 from sympy import Add, Expr, Integer, Mul, Symbol
 from sympy.core.symbol import Str
 
+from symflops.derive.dependence import run_once
 from symflops.formula.functions import AtLeast, Equal, Excess, Longest, Together, is_index, size_symbol, sizes_in
 from symflops.formula.masks import useful_pairs
 from symflops.formula.polynomial import Polynomial
@@ -148,12 +149,11 @@ def first_calls(works: Sequence[Work], graph: Graph, mode: str, tokens: frozense
         mode: ``prefill``, ``step`` or ``generate``.
         tokens: The lengths that are decoded.
     """
-    sets = {length.symbol: length.items for length in graph.lengths}
-    read = (work.contraction.extent.executed.free_symbols & sets.keys() for work in works if mode == "step")
-    apart = dict.fromkeys(sets[one] for some in read if some.isdisjoint(tokens) for one in some)
-    begun = Truth.of(1 - Longest(1 - AtLeast(PAST, ONE)))
+    calls = _Calls(tokens, graph, mode, "")
+    apart = {work.contraction.items for work in works if calls.alone(work)} if mode == "step" else set()
+    begun = Truth.of(1 - BEGUN)
     text = "a past for every text in a step with %s ({0} here), which run in the first call: see the regime 'prefill'"
-    others = sorted(apart.keys() - {sets[one] for one in tokens})
+    others = sorted(apart - calls.items - {ONCE})
     return tuple(Limit(ONCE, begun, text % items, (Together(Str(items), ONE),)) for items in others)
 
 
@@ -187,6 +187,8 @@ def tokens_run(tokens: frozenset[Symbol], mode: str) -> dict[Symbol, Expr]:
 
 
 STEPS: Expr = Excess(NEW - 1)
+BEGUN: Expr = Longest(1 - AtLeast(PAST, ONE))
+"""1 if some text of a step has no past, so that work for the whole batch runs in a first call; else 0."""
 INDEX = size_symbol("step@")
 
 
@@ -231,7 +233,7 @@ class _Calls:
     """
 
     def __init__(self, tokens: frozenset[Symbol], graph: Graph, mode: str, name: str) -> None:
-        self.tokens, self.mode, self.name = tokens, mode, name
+        self.tokens, self.graph, self.mode, self.name = tokens, graph, mode, name
         self.lengths = {length.symbol: length.items for length in graph.lengths}
         self.items = {self.lengths[symbol] for symbol in tokens}
         self.first: dict[Expr, Expr] = {PAST: ZERO, RESUMED: ZERO, SINGLE: ZERO, **dict.fromkeys(tokens, PROMPT)}
@@ -243,21 +245,32 @@ class _Calls:
     def contraction(self, work: Work) -> Contraction:
         """The contraction of ``work`` with its runs in all calls."""
         extent, items = work.contraction.extent, work.contraction.items
-        varied = (extent.executed.free_symbols | extent.useful.free_symbols) & self.lengths.keys()
-        if varied and varied.isdisjoint(self.tokens):
+        if self.alone(work):
             executed, useful = (self.once(one, items) for one in (extent.executed, extent.useful))
         else:
             executed = self.runs(extent.executed, work)
             useful = executed if extent.executed == extent.useful else self.useful(extent, work)
         return replace(work.contraction, extent=replace(extent, executed=executed, useful=useful))
 
+    @cached_property
+    def kept(self) -> frozenset[int]:
+        """Ids of the operators that later calls do not run."""
+        return run_once(self.graph, self.tokens)
+
+    def alone(self, work: Work) -> bool:
+        """Whether the first call alone has ``work``: it is of items such as images, or of constant rows that are kept."""
+        extent = work.contraction.extent
+        varied = (extent.executed.free_symbols | extent.useful.free_symbols) & self.lengths.keys()
+        return varied.isdisjoint(self.tokens) if varied else work.operator.id in self.kept
+
     def once(self, runs: Expr, items: str) -> Expr:
-        """Runs of work that the first call alone has, since its results are kept."""
+        """Runs of work that the first call alone has, since its results are kept; ``items`` is its index set."""
         if self.mode == "generate":
             return runs.xreplace(self.first)
         if self.mode == "prefill":
             return runs.xreplace(self.call)
-        return (1 - self.call[RESUMED]) * runs.xreplace(self.call) if items in self.items else ZERO
+        first = 1 - self.call[RESUMED] if items in self.items else BEGUN if items == ONCE else ZERO
+        return first * runs.xreplace(self.call)
 
     def runs(self, runs: Expr, work: Work) -> Expr:
         """Runs in all calls.
@@ -267,7 +280,8 @@ class _Calls:
         """
         if self.mode != "generate":
             return runs.xreplace(self.call)
-        later = closed_sum(INDEX, ZERO, STEPS, runs.xreplace(self.next))
+        steps = Longest(STEPS) if work.contraction.items == ONCE else STEPS  # the longest generation has the batch's last call
+        later = closed_sum(INDEX, ZERO, steps, runs.xreplace(self.next))
         if later is None:
             message = f"regime '{self.name}' decodes, and the work of '{work.operator.path}' over all steps has no closed form"
             raise SpecError(

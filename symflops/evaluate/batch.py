@@ -46,11 +46,13 @@ def merged(whole: Sequence[Any], batch: Mapping[str, Any]) -> Mapping[str, Any]:
     """Merge batches, each one mapping, with streams by name.
 
     Raises:
-        FormError: one of them maps no names.
+        FormError: one of them maps no names, or a stream is given twice.
     """
     for one in whole:
         if not hasattr(one, "items") or not all(isinstance(name, str) for name in one):
             raise FormError(f"a batch maps streams to lists with one entry per item, not {quoted(one)}")
+        if twice := batch.keys() & one.keys():
+            raise FormError(f"stream '{min(twice)}' is given twice")
         batch = {**one, **batch}
     return batch
 

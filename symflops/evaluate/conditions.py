@@ -53,7 +53,7 @@ def holds(condition: str, value: Callable[[str], Any]) -> bool:
                 return number
             case ast.Name(id=place) if place in known:
                 found = value(known[place])
-                if not isinstance(found, int):
+                if not isinstance(found, (int, Fraction)):
                     raise UnknownNameError(known[place])
                 return found
             case ast.BinOp(left=one, op=how, right=other) if type(how).__name__ in OPERATORS:

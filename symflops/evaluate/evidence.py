@@ -24,7 +24,7 @@ FOR_ALL, PROVEN, MEASURED, AS_SPECIFIED = "proven for all sizes", "proven here",
 """The grades of evidence, strongest first."""
 
 TRACED = ("full", "forward")
-"""The regimes whose formulas an identity proves."""
+"""The regimes, as they are asked for, whose formulas an identity proves."""
 
 LIBRARIES = ("transformers.", "diffusers.", "torch.")
 LONGEST_KEY = 60
@@ -74,7 +74,7 @@ def domain_left(model: Any, kind: str) -> list[str] | None:
     They were if its class has an identity (:mod:`symflops.library.records.identities`) whose conditions on sizes hold for the
     config, and which has the same values of all other sizes.
     """
-    for one in model.measured.get("identities", ()) if model.regime in TRACED else ():
+    for one in model.measured.get("identities", ()):
         if class_name(one["reference"]) == kind and all(
             same(model.sizes.get(letter), value) for letter, value in one["held"].items()
         ):
@@ -98,13 +98,22 @@ def undecided(where: Sequence[str], model: Any) -> list[str] | None:
     config = as_read(model.stored.document, model.config)
 
     def value(name: str) -> Any:
-        if name in letters:
-            return model.sizes[letters[name]]
+        """The number of a field, or of an item of a list of the spec.
+
+        Raises:
+            ValueError: the field has no number, so a condition on it is not known to hold.
+        """
         above, _, place = name.rpartition(".")
-        items = model.sizes[letters[above]] if above in letters else None
-        if isinstance(items, (list, tuple)) and place.isdecimal() and int(place) < len(items):
-            return items[int(place)]
-        return look_up(config, [name])
+        if name in letters:
+            found = model.sizes[letters[name]]
+        elif place.isdecimal() and above in letters:
+            items = model.sizes[letters[above]]
+            found = items[int(place)] if isinstance(items, (list, tuple)) and int(place) < len(items) else None
+        else:
+            return look_up(config, [name])
+        if not isinstance(found, (int, Fraction)):
+            raise ValueError(f"{name} is no number")
+        return found
 
     left = []
     for condition in where:

@@ -231,9 +231,13 @@ class InterpretedEstimator:
         Raises:
             BatchError: the moments belong to another model.
         """
-        given: Moments = m if isinstance(m, Moments) else self.moments(m)
-        found = given if given.names == self._names else self._of_names(given)
+        found = self._own(m)
         return found.padded_values if self.padded else found.values
+
+    def _own(self, m: Any) -> Moments:
+        """Moments, or those of a batch, in the order of the model's own."""
+        given: Moments = m if isinstance(m, Moments) else self.moments(m)
+        return given if given.names == self._names else self._of_names(given)
 
     def _of_names(self, m: Moments) -> Moments:
         return m.named(self._names, self.name)
@@ -265,15 +269,15 @@ class InterpretedEstimator:
         """FLOPs of both passes per unit of each moment."""
         return self.coefficients["total"]
 
-    def cache(self, m: Moments, bytes_each: int = 0) -> dict[str, int]:
-        """Elements that the batch keeps for further tokens after its calls, by kind; bytes if ``bytes_each`` is given.
+    def cache(self, m: Moments | Mapping[str, Any], bytes_each: int = 1) -> dict[str, int]:
+        """Elements that a batch, or its moments, keeps for further tokens, by kind; bytes if an element has ``bytes_each``.
 
         Empty if the regime keeps nothing.
         """
-        values = (m if m.names == self._names else self._of_names(m)).values
+        values = self._own(m).values
         places = {place: number for number, place in enumerate(self.places)}
         return {
-            kind: whole_total(sum(self._value(part) * values[places[place]] for place, part in terms)) * (bytes_each or 1)
+            kind: whole_total(sum(self._value(part) * values[places[place]] for place, part in terms)) * bytes_each
             for kind, terms in self.stored.regimes[self.regime].get("cache", ())
         }
 

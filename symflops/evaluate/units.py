@@ -30,6 +30,11 @@ def scaled(value: int) -> str:
     return f"{value / 10 ** found[0]:.3f} {found[1]}" if found else f"{value}"
 
 
+def percent(share: Any) -> str:
+    """Format a share as a percentage; ``-`` if it is None."""
+    return "-" if share is None else f"{float(100 * share):.2f} %"
+
+
 def unit_of(estimator: Any) -> str:
     """The unit of an estimator's figures: ``FLOPs`` or ``MACs``."""
     return NAMES[getattr(estimator, "unit", "flops")]

@@ -7,6 +7,7 @@ import os
 from functools import lru_cache
 
 from symflops.evaluate.classes import check_class, class_in, class_name, without_pipeline
+from symflops.evaluate.evidence import TRACED
 from symflops.evaluate.sizes import sizes_of
 from symflops.evaluate.stored import Stored, has
 from symflops.ir.format import unpacked
@@ -133,11 +134,16 @@ class Catalog:
         found = self.beside("repositories.json", "repositories")
         return {name: row for name, row in found.items() if row["model"].partition("/")[0] in self.specs}
 
-    def measured(self, name: str) -> Mapping[str, Any]:
-        """Summary of a spec's records and identities; see :func:`symflops.library.records.verified.catalogued`."""
+    def measured(self, name: str, regime: str = "") -> Mapping[str, Any]:
+        """Summary of a spec's records, and its identities if they prove the formulas of ``regime``, as it is asked for.
+
+        See :func:`symflops.library.records.verified.catalogued`.
+        """
         if self.shipped and not self.changed(name):
-            found = self.beside("identities.json", "specs").get(name, [])
-            return {**self.specs[name], "identities": [one for one in found if one["grade"] == "identity"]}
+            entry = self.specs[name]
+            found = self.beside("identities.json", "specs").get(name, ()) if regime in TRACED else ()
+            held = [one for one in found if one["grade"] == "identity" and one["spec"] == entry["digest"]]
+            return {**entry, "identities": held}
         if self.shipped or not os.path.isfile(self.file(name).root / "verified.json"):
             return self.specs[name]
         from symflops.library.records.verified import catalogued

@@ -97,7 +97,7 @@ def interpreted(
     Raises:
         SymflopsError: as :func:`estimator`; or, if ``strict``, the config has a key that neither the spec nor the class knows.
     """
-    name = name.removeprefix("assumed/")
+    name, asked = name.removeprefix("assumed/"), regime
     config = without_pipeline(config_of(config), catalog.specs[name]["pipelines"])
     if is_file(regime, convention):
         from symflops.api import load
@@ -112,7 +112,7 @@ def interpreted(
     if lines and (document.get("census") or not document["references"]):  # if all keys that the classes read are known
         more = f", and of {len(lines) - 1} more keys" if len(lines) > 1 else ""
         (tell or (lambda text: warn(text, 5)))(shown(lines[0]) + more)
-    model.measured = catalog.measured(name)
+    model.measured = catalog.measured(name, asked)
     return model
 
 

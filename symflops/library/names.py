@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 IGNORED = dict.fromkeys(map(ord, "._- "))
 BETWEEN = re.compile(r"(?<=\d)[._ -]+(?=\d)")
 DEFAULTS = "class defaults"
+LISTS = "'symflops list' shows all, 'symflops list models' the published ones"
 MOST, EXAMPLES = 5, 4
 """How many names an error suggests, and how many published models a note names."""
 
@@ -32,8 +33,8 @@ MOST, EXAMPLES = 5, 4
 class Named:
     """Result of resolving a word: a spec, and the config or config fields that the word implies.
 
-    ``whole`` is True if ``config`` is complete, ``own`` if it was read from a path. ``note`` is a message for the user, and
-    ``asked`` the name for headings with what it stands for in brackets; it is empty for a config.
+    ``whole`` is True if ``config`` is complete, ``defaults`` if the word stands for the defaults of a class. ``note`` is a
+    message for the user, and ``asked`` the name for headings with what it stands for in brackets; it is empty for a config.
     """
 
     def __init__(
@@ -42,11 +43,11 @@ class Named:
         config: Mapping[str, Any] | None = None,
         whole: bool = False,
         note: str = "",
-        own: bool = False,
+        defaults: bool = False,
         asked: str = "",
     ) -> None:
-        self.spec, self.config, self.whole, self.note, self.own = spec, as_json(config or {}), whole, note, own
-        self.asked = asked
+        self.spec, self.config, self.whole, self.note = spec, as_json(config or {}), whole, note
+        self.defaults, self.asked = defaults, asked
 
     def called(self, given: bool) -> str:
         """The name for headings; with a config that is ``given`` beside the word, without what the word alone stands for."""
@@ -85,7 +86,7 @@ def named(word: str, lenient: bool = False) -> Named:
         return Named(word)
     if is_config(word):
         config = read_config(word)
-        return Named(by_config(config, lenient)[1], config, True, own=True)
+        return Named(by_config(config, lenient)[1], config, True)
     found, plain = catalogs(), key(word)
     exactly, kinds = (lambda name: name == word), list(KINDS.values())
     for fits, order in ((exactly, kinds), (lambda name: key(name) == plain, kinds[::-1])):
@@ -93,8 +94,13 @@ def named(word: str, lenient: bool = False) -> Named:
             rows = [entry for entry in entries(found) if any(map(fits, entry.names))]
             if rows:
                 made = resolved(word, rows)
-                made.asked = f"{next(name for name in rows[0].names if fits(name))} ({made.asked or made.spec})"
-                return made
+                return headed(made, next(filter(fits, rows[0].names)))
+    if begun := [(entry, name) for entry in (*repositories_in(found), *models_in(found)) for name in begun_by(plain, entry)]:
+        model, name = begun[0]
+        if len({model_of(entry) for entry, _ in begun}) == 1:
+            made = headed(of_model(word, [entry for entry in models_in(found) if model_of(model) in entry.names]), name)
+            made.note = f"'{word}' is read as {name}"
+            return made
     others = assumed().specs
     if (own := word.removeprefix("assumed/")) in others:
         return Named(word, asked=own)
@@ -103,6 +109,24 @@ def named(word: str, lenient: bool = False) -> Named:
     if word.startswith((".", os.sep)):
         raise UnknownModelError(f"there is no file or folder '{word}'")
     raise UnknownModelError(f"there is no spec '{word}': {suggestion(word, [*every_name(found), *others])}")
+
+
+def headed(made: Named, name: str) -> Named:
+    """Set the name for headings of a resolved word."""
+    made.asked = f"{name} ({DEFAULTS if made.defaults else made.spec})"
+    return made
+
+
+def begun_by(plain: str, entry: Entry) -> Iterator[str]:
+    """Yield the names of an entry of which a part before a hyphen, underscore or dot has the key ``plain``."""
+    for name in entry.names:
+        if any(key(name[:place]) == plain for place, mark in enumerate(name) if mark in "-_."):
+            yield name
+
+
+def model_of(entry: Entry) -> str:
+    """The published model, as ``spec/name``, of its entry or of a repository's."""
+    return entry.thing if isinstance(entry.thing, str) else entry.names[1]
 
 
 def is_config(word: str) -> bool:
@@ -160,12 +184,12 @@ def of_spec(_: str, rows: list[Entry]) -> Named:
     """Resolve a word to the defaults of a spec."""
     catalog, name = rows[0].catalog, rows[0].spec
     first = next(map(class_name, catalog.specs[name]["references"]), f"the spec '{name}'")
-    return Named(name, note=of_defaults(rows[0], first), asked=DEFAULTS)
+    return Named(name, note=of_defaults(rows[0], first), defaults=True)
 
 
 def of_class_word(_: str, rows: list[Entry]) -> Named:
     """Resolve a word to the defaults of a class."""
-    return Named(rows[0].spec, of_class(rows[0].thing), note=of_defaults(rows[0], rows[0].names[0]), asked=DEFAULTS)
+    return Named(rows[0].spec, of_class(rows[0].thing), note=of_defaults(rows[0], rows[0].names[0]), defaults=True)
 
 
 def of_defaults(entry: Entry, first: str) -> str:
@@ -184,7 +208,7 @@ def of_pipeline(_: str, rows: list[Entry]) -> Named:
     beside = ", ".join(row.spec for row in rows if row.spec != name)
     notes = [f"'{pipeline}' runs {beside} beside {name}, which is counted"] if beside else []
     own = [of_spec(name, [row]).note for row in rows if row.spec == name]
-    return Named(name, note="; ".join([*notes, *own]), asked=DEFAULTS)
+    return Named(name, note="; ".join([*notes, *own]), defaults=True)
 
 
 def of_variant_word(word: str, rows: list[Entry]) -> Named:
@@ -243,18 +267,20 @@ def every_name(found: list[Catalog]) -> Iterator[str]:
                 yield entry.names[0]
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """The hint ``did you mean ...?``: names that contain the word or all of its parts, else names like it."""
+def suggestion(word: str, known: Iterable[str], otherwise: str = LISTS) -> str:
+    """The hint ``did you mean ...?``: names with the word or all of its parts, else names like it, else ``otherwise``."""
     plain, names = key(word), list(dict.fromkeys(known))
     parts = [key(part) for part in word.replace("-", " ").replace("_", " ").replace("/", " ").split()]
     holding = [name for name in names if plain in key(name)] or [
         name for name in names if all(part in key(name) for part in parts)
     ]
     keys = {key(name): name for name in reversed(names)}
-    near = sorted(holding, key=len)[:MOST] or [keys[one] for one in close_to(plain, list(keys), MOST, 0.6)]
+    start = max((one for one in keys if plain.startswith(one)), key=len, default="")  # such as the spec of another size
+    alike = dict.fromkeys([*filter(None, [start]), *close_to(plain, list(keys), MOST, 0.6)])
+    near = sorted(holding, key=len) or [keys[one] for one in alike]
     if not near or not plain:
-        return "'symflops list' shows all, 'symflops list models' the published ones"
-    return f"did you mean {' or '.join(map(repr, near))}?"
+        return otherwise
+    return f"did you mean {' or '.join(map(repr, near[:MOST]))}?"
 
 
 def of_class(reference: str) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
+from symflops.evaluate.batch_text import batch_of
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.unread import check_unread
 from symflops.library.lookup import by_config, by_name, config_of, interpreted, interpreter, is_file, read_config, result, warn
-from symflops.library.names import DEFAULTS, Named, is_config, named
+from symflops.library.names import Named, is_config, named
 from symflops.library.settings import changed, settings_in
 from symflops.support.errors import SymflopsError, kind_of
 
@@ -25,16 +26,17 @@ if TYPE_CHECKING:
 def resolve(args: Any) -> str:
     """Replace the words for models of a command line by names of specs, and set the config that they imply.
 
-    Changes ``args`` in place: ``asked`` becomes the model's name for headings, ``given`` whether the user supplied a config,
-    and ``named`` the results for ``specs``. Returns a note for the user, or an empty text.
+    Changes ``args`` in place: ``asked`` becomes the model's name for headings, and ``named`` the results for several words.
+    Returns a note for the user, or an empty text.
 
     Raises:
         SymflopsError: as :func:`named`; a config is given twice; or ``--set`` names no field.
     """
     settings, lenient = settings_in(getattr(args, "set", None) or ()), getattr(args, "lenient", False)
-    if isinstance(getattr(args, "specs", None), list):
-        args.named = [named(word) for word in args.specs]
-        args.specs = [found.spec for found in args.named]
+    for option in ("specs", "spec"):
+        if isinstance(words := getattr(args, option, None), list) and (option == "specs" or len(words) > 1):
+            args.named = [named(word) for word in words]
+            setattr(args, option, [found.spec for found in args.named])
     given, word = getattr(args, "config", None), getattr(args, "spec", None)
     if isinstance(given, str) and not is_config(given):
         given = args.config = config_named(given)
@@ -42,7 +44,7 @@ def resolve(args: Any) -> str:
         return _resolve_several(args, word)
     if isinstance(word, str):
         found = named(word, lenient)
-    elif hasattr(args, "spec") and given and (lenient or settings):
+    elif hasattr(args, "spec") and given and (lenient or settings) and not getattr(args, "trace", False):
         found = Named(by_config(read_config(given), lenient)[1])
     else:
         return ""
@@ -52,19 +54,17 @@ def resolve(args: Any) -> str:
     if given and found.whole:
         raise SymflopsError(f"'{word}' is a config already: leave out --config, or name '{args.spec}' with it")
     if found.config or settings:
-        args.given = bool(given or settings) or found.own
         args.config = {**(read_config(given) if given else {}), **found.config}
     if settings:
         args.config = changed(args.spec, args.config, settings)
     counts = hasattr(args, "batch") or getattr(args, "numeric", False)
-    silent = getattr(args, "json", False) and DEFAULTS in found.asked  # its output names the class
+    silent = getattr(args, "json", False) and found.defaults  # its output names the class
     return found.note if counts and not given and not silent else ""
 
 
 def _resolve_several(args: Any, words: list[str]) -> str:
     """Resolve a list of words in ``args.spec``; only a single word also sets the config."""
     if len(words) > 1:
-        args.spec = [named(word).spec for word in words]
         return ""
     args.spec = words[0]
     note = resolve(args)
@@ -187,7 +187,7 @@ def estimator_of(
 
 def estimate(
     config: Any,
-    batch: Mapping[str, Any],
+    batch: Mapping[str, Any] | str,
     *,
     regime: str | None = None,
     convention: str | None = None,
@@ -206,9 +206,20 @@ def estimate(
     return answered(estimator_of(config, None, regime, convention, settings, spec=spec, strict=strict, lenient=lenient), batch)
 
 
-def answered(model: InterpretedEstimator, batch: Mapping[str, Any]) -> Estimate:
+def batch_for(model: InterpretedEstimator, batch: Mapping[str, Any] | str) -> Mapping[str, Any]:
+    """Return a batch, read for a model if it is a text such as ``8192*8``, as on a command line, but from no file.
+
+    Raises:
+        SymflopsError: the text is no batch.
+    """
+    if isinstance(batch, str) and batch.lstrip().startswith("@"):
+        raise SymflopsError("only a command line takes a batch from a file: read it")
+    return batch_of(batch, model.stored.streams) if isinstance(batch, str) else batch
+
+
+def answered(model: InterpretedEstimator, batch: Mapping[str, Any] | str) -> Estimate:
     """Estimate a batch; the notes are also warnings, of the caller of the caller."""
-    found = result(model, batch)
+    found = result(model, batch_for(model, batch))
     for note in found["notes"]:
         warn(note, 4)
     return found

@@ -6,8 +6,11 @@ A rule says for each stream of a spec how long one sample is, as a formula of wh
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import lru_cache
 
+from symflops.evaluate.layouts import inputs_of
+from symflops.evaluate.sizes import sizes_of
 from symflops.library.catalog import catalogs
 from symflops.support.errors import SymflopsError, did_you_mean
 from symflops.support.reading import read_json
@@ -35,8 +38,8 @@ def rules() -> dict[str, dict[str, Any]]:
 def rule_for(model: Any, name: str = "") -> dict[str, Any] | None:
     """The rule called ``name``, or of the pipeline class ``name``, for an estimator; without a name the usual one.
 
-    The usual one is the rule that was measured with the model's own config, else the first one of the spec; None if the spec
-    has no rule.
+    The usual one is the rule that was measured with the config most like that of the model, else the first one of the spec;
+    None if the spec has no rule.
 
     Raises:
         SymflopsError: the spec has no rule of that name.
@@ -48,14 +51,18 @@ def rule_for(model: Any, name: str = "") -> dict[str, Any] | None:
             hint = did_you_mean(name, own, f"there {'is' if len(own) == 1 else 'are'} {', '.join(own) or 'none'}")
             raise SymflopsError(f"'{model.name}' has no pipeline '{name}': {hint}")
         return found
-    measured = {row["name"]: row["config"] for row in catalogs()[-1].published().get(model.name, ())}
-    same = (rule for rule in own.values() if "measured" in rule and is_of(model.config, measured.get(rule["measured"])))
-    return next(same, next(iter(own.values()), None))
+    measured = {row["name"]: row["config"] for row in catalogs()[-1].published().get(model.name, ())} if len(own) > 1 else {}
+    return max(own.values(), key=lambda rule: likeness(model, measured.get(rule.get("measured"))), default=None)
 
 
-def is_of(config: Mapping[str, Any], published: Mapping[str, Any] | None) -> bool:
-    """Whether a config has all fields of a published one, with the same values."""
-    return bool(published) and all(config.get(key) == value for key, value in (published or {}).items())
+def likeness(model: Any, published: Mapping[str, Any] | None) -> tuple[int, float]:
+    """How like a published config that of ``model`` is: inputs of equal channels, then the share of equal fields."""
+    inputs: dict[str, Any] = {}
+    with suppress(SymflopsError):
+        sizes = sizes_of(model.stored, published or {})
+        inputs = inputs_of(model.stored, lambda position: model.stored.formulas.checked(position, sizes)) if published else {}
+    equal = [model.config.get(key) == value for key, value in (published or {}).items()]
+    return sum(inputs.get(name) == row for name, row in model.inputs().items()), sum(equal) / max(len(equal), 1)
 
 
 def lengths_of(rule: Mapping[str, Any], given: Mapping[str, int]) -> dict[str, Any]:

@@ -229,7 +229,7 @@ def keep_keys(call: Call, extent: Extent, keys: tuple[Value, ...], values: tuple
     if extent.pairs is None or len(keys) != 1:
         return
     key, width = keys[0], call.width(keys[0], "key") + call.width(values[0], "value")
-    if extent.tokens is None and extent.pairs.queries != extent.pairs.keys:
+    if extent.tokens is None and any(query.stream != key.stream for query in call.values["query"]):
         call.keeps.append(Kept(OF_OTHERS, key.stream, key.stream.rows, width))
     elif extent.tokens is not None and key.stream.rows == extent.tokens:
         rows = extent.tokens + call.state.past

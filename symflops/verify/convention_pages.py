@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from symflops.api import Model, convention_of, load
-from symflops.evaluate.units import NAMES
+from symflops.evaluate.units import NAMES, percent
 from symflops.ir.regime import Regime
 from symflops.read.spec_files import PACKAGE
 from symflops.support.reading import read_json
-from symflops.verify.differences import Comparison, Difference, percent
+from symflops.verify.differences import Comparison, Difference
 from symflops.verify.peers import Conformance, shares
 
 TABLES = PACKAGE / "conventions" / "tables"

@@ -340,8 +340,3 @@ class Comparison:
                     return " ".join(filter(None, ("a", side, words, "of", name)))
         lengths = product.expr if product.expr.has(Whole) else PythonPrinter().text(self.pieces.sizes.formulas.plain(product))
         return f"times {lengths}" + (f" of {side} lengths" if side else "")
-
-
-def percent(share: Fraction | None) -> str:
-    """Format a share as a percentage; ``-`` if it is None."""
-    return "-" if share is None else f"{float(100 * share):.2f} %"

@@ -40,7 +40,10 @@ class TooLongError(BaseException):
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Context that raises :class:`TooLongError` after ``seconds`` of processor time; no limit without a system timer."""
+    """Context that raises :class:`TooLongError` after ``seconds`` of processor time, or ``IDLE`` times as many on the clock.
+
+    There is no limit without a system timer, or outside of the main thread.
+    """
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -48,13 +51,16 @@ def within(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: Any) -> None:
         raise TooLongError
 
-    before = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, max(seconds, 0.01), REPEATED)
+    timers = ((signal.SIGPROF, signal.ITIMER_PROF, 1), (signal.SIGALRM, signal.ITIMER_REAL, IDLE))
+    before = [signal.signal(number, ring) for number, _, _ in timers]
+    for _, timer, times in timers:
+        signal.setitimer(timer, max(times * seconds, 0.01), REPEATED)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        for (number, timer, _), handler in zip(timers, before, strict=True):
+            signal.setitimer(timer, 0)
+            signal.signal(number, handler)
 
 
 def attempt(action: Callable[[], T], seconds: float | None = None) -> T | None:
@@ -130,7 +136,8 @@ def _answer(function: Callable[..., Any], pipe: Any, memory: int, seconds: float
         os.dup2(2, 1)  # what module code prints goes to standard error
         limit_memory(memory)
         limit_time(seconds)
-        logging.getLogger("torch").setLevel(logging.CRITICAL)  # what a shape function refuses is no news here
+        for library in ("torch", "transformers"):  # what a shape function or a config refuses is no news here
+            logging.getLogger(library).setLevel(logging.CRITICAL)
         try:
             answer = ("done", function(lambda kind, value: pipe.send((kind, value))) if telling else function())
         except SymflopsError as error:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from symflops.cli.amounts import PREFIXES, amount, batch_of, share, whole
+import symflops
+from symflops.cli.amounts import share
 from symflops.cli.main import COMMANDS, GROUPS, main
+from symflops.evaluate.batch_text import PREFIXES, amount, batch_of, whole
 from symflops.library.catalog import PACKAGE
 from symflops.library.lookup import by_name, interpreter
 from symflops.library.pipelines import rules
@@ -84,11 +86,33 @@ def test_no_batches(text, told):
         batch_of(text, IMAGES)
 
 
+def test_functions_take_the_texts_of_a_command_line(recwarn):
+    eight = {"text": [64] * 8}
+    assert symflops.estimate("llama3-8b", "64*8") == symflops.estimate("llama3-8b", eight) and symflops.explain("llama3-8b", "64*8").batch == eight
+    assert symflops.compare("llama3-8b", "text=64*8", regimes=["full"]) == symflops.compare("llama3-8b", eight, regimes=["full"])
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="items of 1 and 536"):
+        symflops.estimate("llama3-8b", "1,536")
+    for text, told in (("64x", "takes a number"), ("@batch.json", "command line"), ("latent=3", "latent")):
+        with pytest.raises(SymflopsError, match=told):
+            symflops.estimate("llama3-8b", text)
+
+
+def test_a_comma_inside_of_a_number_is_told():
+    told: list[str] = []
+    assert batch_of("16,384*8", TEXT, told.append) == {"text": [16, *[384] * 8]} and batch_of("latent=1,536; prompt=77", IMAGES, told.append)["latent"] == [1, 536]
+    assert "items of 16 and 384*8; the number is 16384*8" in told[0] and "items of 1 and 536; the number is 1536" in told[1]
+    assert batch_of("4096,1024", TEXT, told.append) and batch_of("512,64", TEXT, told.append) and len(told) == 2
+    with pytest.raises(SymflopsError, match="comma is between items of a stream, text=4096,1024"):
+        batch_of("4096;1024", TEXT)
+
+
 def test_a_generation_is_so_many_forward_passes(capsys):
     words = ("estimate", "sdxl", "--height", "1024", "--width", "768")
     one = json.loads(answer(capsys, *words, "--regime", "forward", "--json").out)
     found = json.loads(answer(capsys, *words, "--batch", "3", "--steps", "50", "--guidance", "--json").out)
     assert found["total"] == found["forward"] == one["forward"] * 50 * 2 * 3 and found["steps"] == 50 and found["backward"] == 0
+    assert answer(capsys, *words, "--steps", "50").out.startswith("sdxl (unet_2d_condition), regime forward, 50 steps")
     plain = json.loads(answer(capsys, "estimate", "sdxl", "--batch", '{"latent": [[128, 96]], "prompt": [77]}', "--json").out)
     assert plain["forward"] == one["forward"] and plain["backward"] > 0
 
@@ -110,6 +134,10 @@ def test_without_a_batch_a_pipeline_has_its_usual_size(name, capsys):
 def test_the_rule_is_that_of_the_published_model_or_of_a_named_pipeline(capsys):
     assert json.loads(answer(capsys, "lengths", "wan/ti2v-5B-704p121", "--frames", "5").out)["latent"] == [[2, 44, 80]]
     assert json.loads(answer(capsys, "lengths", "wan", "--frames", "5").out)["latent"] == [[2, 90, 160]]
+    for settings in ({"num_layers": 4}, {"num_layers": 40, "num_attention_heads": 40, "ffn_dim": 13824}, {"text_dim": 64}):  # ever more like another one
+        words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+        for model in ("14B-720p81", "i2v-14B-480p81", "ti2v-5B-704p121"):
+            assert answer(capsys, "lengths", f"wan/{model}", *words).out == answer(capsys, "lengths", f"wan/{model}").out, (model, settings)
     for pipeline in ("kontext", "FluxKontextPipeline"):
         assert json.loads(answer(capsys, "lengths", "flux", "--pipeline", pipeline).out)["latent"] == [4096 + 55 * 74]
 
@@ -132,6 +160,16 @@ def test_what_pixels_cannot_be_is_told(words, told, capsys):
     assert told in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.parametrize("option", [("--height", "64"), ("--width", "64"), ("--frames", "5"), ("--prompt", "7"), ("--pipeline", "flux"), ("--guidance",)], ids=" ".join)
+def test_no_command_leaves_the_size_of_images_out_of_account(option, capsys):
+    config = json.dumps({"architectures": ["Llama"]})
+    for words in (("estimate", "--config", config, "--trace", "--batch", "16"), ("diff", "linformer"), ("mfu", "--flops", "1e15", "--seconds", "1", "--peak", "9")):
+        assert main([*words, *option]) == 2
+        assert option[0] in (err := capsys.readouterr().err) or "nothing else of it" in err
+    assert main(["estimate", "--config", config, "--trace", "--batch", "16", "--set", "a=1"]) == 2
+    assert "without a SPEC, --set" in capsys.readouterr().err
+
+
 def test_latents_as_large_as_pixels_are_noticed(capsys):
     for name, pixels, latents in (("sdxl", "latent=1024x1024; prompt=77", "latent=128x128; prompt=77"), ("flux", "latent=1048576; prompt=512", "latent=4096; prompt=512")):
         assert "--height and --width take pixels" in answer(capsys, "estimate", name, "--batch", pixels).err
@@ -144,6 +182,23 @@ def test_a_training_on_samples(capsys):
     assert found["steps"] == 250_000_000 and found["flops"] == found["steps"] * found["flops_per_step"] and found["mfu"] == 0.4
     assert found["tokens"] == found["steps"] * found["tokens_per_step"]
     assert json.loads(answer(capsys, *words, "--tokens", str(found["tokens"])).out)["flops"] == found["flops"]
+
+
+def test_samples_of_a_model_without_tokens(capsys):
+    words = ("budget", "resnet", "--peak", "h100", "--mfu", "40%", "--batch", "224x224*8")
+    found = json.loads(answer(capsys, *words, "--samples", "80", "--json").out)
+    assert found["steps"] == 10 and found["tokens"] is None and "80 samples in 10 steps of 8" in answer(capsys, *words, "--samples", "80").out
+    assert main([*words, "--tokens", "80"]) == 2 and "no tokens to count" in capsys.readouterr().err
+
+
+def test_guidance_runs_each_sample_and_token_twice_and_counts_it_once(capsys):
+    for batch in ("latent=64x64*2; prompt=77*2", "{latent: [[64, 64], [64, 64]], prompt: {lengths: [77, 77], padded: [77, 77]}}"):
+        for command, found in (("mfu", ["--peak", "9"]), ("budget", ["--peak", "9", "--mfu", "40%"])):
+            for count in ("samples", "tokens"):
+                amount = (f"--{count}-per-second", "100") if command == "mfu" else (f"--{count}", "1e9")
+                one, two = (json.loads(answer(capsys, command, "sdxl", "--batch", batch, *found, *amount, *more, "--json").out) for more in ((), ("--guidance",)))
+                figure = {"mfu": "mfu", "budget": "flops"}[command]
+                assert two[figure] == pytest.approx(2 * one[figure], rel=1e-9), (command, count)
 
 
 def test_a_peak_is_one_line_and_its_source_fits_the_terminal(capsys, monkeypatch):

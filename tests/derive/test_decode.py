@@ -83,6 +83,7 @@ def test_what_is_kept_by_hand(new, past, more):
 def test_what_is_kept_is_explained_and_has_bytes(capsys):
     estimator = ESTIMATORS["decode", "symflops"]
     assert estimator.cache(estimator.moments(text=[[1, 9]]), bytes_each=2) == {"keys and values": 960}
+    assert estimator.cache({"text": [[1, 9]]}) == {"keys and values": 480}
     assert main(["explain", "llama3-8b", "--regime", "decode", "--batch", '{"text": [[1, 8191]]}']) == 0
     assert "keys and values: 536,870,912 = (2*L*G*d) * past + (2*L*G*d) * x" in capsys.readouterr().out
 
@@ -131,3 +132,70 @@ def test_phases_with_other_lengths_are_refused(first, other, tmp_path):
     path.write_text(f"name: mine\n{first}\nphases: [{{regime: {other}}}]\n")
     with pytest.raises(SpecError, match=f"lengths of both regime 'mine' and its phase '{other}'"):
         MODEL.estimator(SMALL, str(path), "torch")
+
+
+KEPT = """language: 2
+name: kept
+sizes: {D: width, Q: queries, T: frames}
+streams: {text: [x], pictures: {over: pictures, axes: [p]}, frames: {t: T}, time: [], table: {over: once, axes: {n: Q}}}
+inputs:
+  tokens: {stream: text, width: D}
+  pictures: {stream: pictures, width: D}
+  frames: {stream: frames, width: D}
+  time: {stream: time, width: D}
+graph:
+  - queries: {op: parameter, shape: [Q, D], to: q}
+  - {op: expand, from: q, like: pictures, stream: {q: Q}, to: q}
+  - to_q: {op: linear, from: q, width: D, bias: false, to: q}
+  - to_k: {op: linear, from: pictures, width: D, bias: false, to: k}
+  - resampler: {op: attention, heads: 1, query: q, key: k, value: k, to: r}
+  - out: {op: linear, from: r, width: D, bias: false, to: r}
+  - scatter: {op: map, from: [tokens, r], to: h}
+  - encoder: {op: linear, from: frames, width: D, bias: false, to: e}
+  - memory: {op: linear, from: e, width: D, bias: false, to: m}
+  - shift: {op: linear, from: time, width: D, bias: false, to: s}
+  - {op: expand, from: s, like: h, to: s}
+  - {op: add, from: [h, s], to: h}
+  - table: {op: parameter, shape: [Q, D], stream: table, to: w}
+  - biases: {op: linear, from: w, width: D, bias: false, to: w}
+  - biased: {op: map, from: [h, w], to: h}
+  - self: {op: linear, from: h, width: 3*D, bias: false, to: [sq, sk, sv], split: [D, D, D]}
+  - attention: {op: attention, heads: 1, mask: causal, query: sq, key: sk, value: sv, to: a}
+  - cross: {op: attention, heads: 1, query: a, key: m, value: m, to: c}
+  - head: {op: linear, from: c, width: D, bias: false, to: h}
+outputs: [h]
+"""
+
+
+def test_constant_rows_run_again_only_if_new_tokens_read_what_is_made_of_them(tmp_path):
+    """Queries that are learned, and frames of a constant length, run in the first call alone; what shifts all tokens, in each."""
+    path = tmp_path / "kept.yaml"
+    path.write_text(KEPT)
+    model, (D, Q, T) = symflops.load(str(path)), (5, 3, 7)
+
+    def counted(regime: str, text: list, pictures: list) -> int:
+        estimator = model.estimator({"width": D, "queries": Q, "frames": T}, regime, "torch")
+        return estimator.forward(estimator.moments(text=text, pictures=pictures))
+
+    def of_tokens(new: int, past: int) -> int:
+        return 2 * D * (new * 4 * D + 2 * new * (new + past) + 2 * new * T + D + Q * D)
+
+    first = 2 * D * (2 * T * D + 2 * Q * D + 9 * D + 2 * Q * 9)
+    assert counted("prefill", [4], [9]) == counted("decode", [[4, 0]], []) + first - 2 * D * 2 * T * D == of_tokens(4, 0) + first
+    assert counted("decode", [[1, 6]], []) == counted("decode", [[1, 6]], [9]) == of_tokens(1, 6)
+    assert counted("generate", [[4, 3]], [9]) == of_tokens(4, 0) + of_tokens(1, 4) + of_tokens(1, 5) + first
+    apart = counted("generate", [[4, 3]], [9]) + counted("generate", [[4, 1]], [])
+    assert counted("generate", [[4, 3], [4, 1]], [9]) == apart - 2 * D * Q * D, "the first calls of a batch are one"
+    with pytest.raises(BatchError, match="a past for every text"):
+        counted("decode", [[4, 0]], [9])
+
+
+@pytest.mark.parametrize("name", ["whisper", "qwen2_5_vl", "t5"])
+def test_keys_of_others_are_those_of_another_stream(name):
+    """Windows of axes and equally long sequences decide nothing."""
+    graph = symflops.load(name).derivation("decode").graph
+    for operator in graph.operators():
+        if operator.kind == "attention":
+            query, key = ({graph.values[value].stream for value in operator.named[field]} for field in ("query", "key"))
+            assert (query == key) or [kept.kind for kept in operator.keeps] == ["keys and values of other tokens"], str(operator.path)
+            assert (query != key) or "keys and values of other tokens" not in [kept.kind for kept in operator.keeps], str(operator.path)

@@ -4,6 +4,7 @@ import json
 import platform
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from symflops.cli.main import main
 from symflops.draft.draft import draft_in_process
 from symflops.draft.trace.steps import Subject
 from symflops.support.errors import SymflopsError
+from symflops.verify import limits
 from symflops.verify.limits import TooLongError, within
 
 MODULES = str(Path(__file__).parent / "slow_models.py")
@@ -22,6 +24,12 @@ def test_what_takes_too_long_is_interrupted():
     with pytest.raises(TooLongError), within(0.05):
         while True:
             pass
+
+
+def test_what_waits_too_long_is_interrupted(monkeypatch):
+    monkeypatch.setattr(limits, "IDLE", 2)
+    with pytest.raises(TooLongError), within(0.05):
+        time.sleep(60)
 
 
 @pytest.mark.thorough
@@ -48,6 +56,7 @@ def test_too_much_memory_is_given_up():
 
 FREED = """
 import random
+from symflops.verify import limits
 from symflops.verify.limits import limit_memory
 
 random.seed(0)

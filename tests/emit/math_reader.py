@@ -17,8 +17,8 @@ TOKEN = re.compile(
 )
 CALLS = {"sum": sum, "count": lambda items, value: list(items).count(value)}
 COMPARED = {
-    r"\ge": lambda a, b: a >= b, "=": lambda a, b: a == b, r"\ne": lambda a, b: a != b, r"\in": lambda a, b: a in b,
-    r"\le": lambda a, b: a <= b, "<": lambda a, b: a < b, ">": lambda a, b: a > b, r"\notin": lambda a, b: a not in b,
+    r"\ge": lambda a, b: a >= b, "=": lambda a, b: a == b, r"\ne": lambda a, b: a != b, r"\in": lambda a, b: a in (b or ()),
+    r"\le": lambda a, b: a <= b, "<": lambda a, b: a < b, ">": lambda a, b: a > b, r"\notin": lambda a, b: a not in (b or ()),
 }  # fmt: skip
 STARTS = ("(", "[", "{", r"\frac", r"\lfloor", r"\lceil", r"\lvert", r"\sum")
 SUBSCRIPTED = re.compile(r"(.*?)_\{(.*)\}", re.DOTALL)
@@ -30,6 +30,13 @@ def read(text: str, values: Mapping[str, Any]) -> Any:
     value = reader.sum()
     assert reader.peek()[0] == "end", f"left over: {reader.tokens[reader.place :]} of {text}"
     return value
+
+
+def printed(value: Any) -> Any:
+    """A value with its words as LaTeX has them: without underscores."""
+    if isinstance(value, (list, tuple)):
+        return tuple(map(printed, value))
+    return re.sub(r"[^A-Za-z0-9 .,:/-]", "-", value) if isinstance(value, str) else value
 
 
 def as_number(value: Any) -> Any:
@@ -47,7 +54,7 @@ class Reader:
             if match.lastgroup:
                 self.tokens.append((match.lastgroup, match[match.lastgroup]))
             place = match.end()
-        self.values = {re.sub(r"\s+", "", name): value for name, value in values.items()}
+        self.values = {re.sub(r"\s+", "", name): printed(value) for name, value in values.items()}
         self.place = 0
 
     def peek(self) -> tuple[str, str]:
@@ -143,8 +150,7 @@ class Reader:
             return Fraction(above) / self.group("}")
         if text in (r"\lfloor", r"\lceil"):
             above = self.product()
-            self.take("/")
-            below = self.power()
+            below = self.power() if self.next_is("/") and self.take() else 1
             self.take(text.replace(r"\l", r"\r"))
             return above // below if text == r"\lfloor" else -(-above // below)
         if text == r"\lvert":

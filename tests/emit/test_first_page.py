@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import symflops
 from symflops.cli.main import main
 from symflops.emit.math.definitions import with_plain_words
 from symflops.emit.math.printer import letters
@@ -154,3 +155,12 @@ def test_several_specs_stand_side_by_side(capsys: pytest.CaptureFixture[str]) ->
     for words in (("--full",), ("--format", "html"), ("--config", "x.json")):
         assert main(["render", "llama", "mixtral", "--format", "latex", *words]) == 2
         assert "several specs" in capsys.readouterr().err
+
+
+
+def test_published_models_stand_side_by_side_with_their_sizes(capsys: pytest.CaptureFixture[str]) -> None:
+    text = render(capsys, "llama3-8b", "meta-llama/Llama-3.1-70B", "llama")
+    parameters = [f"{symflops.explain(name).model.parameters:,}" for name in ("llama3-8b", "Llama-3.1-70B", "llama")]
+    assert f"| Parameters | {' | '.join(parameters)} |" in text and "| At these sizes | `llama3-8b` | `meta-llama/Llama-3.1-70B` | `llama` |" in text
+    assert main(["render", "llama3-8b", "llama", "--format", "markdown", "--set", "num_hidden_layers=3"]) == 2
+    assert "not --set" in capsys.readouterr().err

@@ -207,6 +207,12 @@ def test_the_least_length_is_that_of_the_real_class(name: str) -> None:
         assert (figures(estimator, batch) is not None) == runs, length
 
 
+def test_a_stream_that_is_given_twice_is_refused() -> None:
+    for estimator in estimators("llama"):
+        with pytest.raises(BatchError, match="'text' is given twice"):
+            estimator.moments({"text": [8]}, text=[9])
+
+
 def test_an_implied_stream_that_is_left_out_is_told() -> None:
     config = {"_class_name": "WanTransformer3DModel", "num_layers": 40, "image_dim": 1280, "added_kv_proj_dim": 5120}
     batch = {"latent": [[5, 8, 8]], "prompt": [10]}

@@ -10,7 +10,7 @@ import pytest
 from symflops import estimate
 from symflops.api import load
 from symflops.cli.main import main
-from symflops.evaluate.evidence import FOR_ALL, MEASURED, domain_left
+from symflops.evaluate.evidence import FOR_ALL, domain_left
 from symflops.library import lookup
 from symflops.library.catalog import catalogs
 from symflops.library.records.census import spec_digest
@@ -43,8 +43,15 @@ def test_other_configs_keep_their_grade(config):
     assert grade(**config)[0] != FOR_ALL
 
 
-def test_other_regimes_keep_their_grade():
-    assert grade(regime="lora")[0] == MEASURED
+def test_other_regimes_keep_their_grade(tmp_path):
+    """Also one that is named like a regime that is proven."""
+    (tmp_path / "own.yaml").write_text('name: full\ndoc: a head that does not train\ntrain: ["*"]\nfreeze: ["lm_head.*"]\n')
+    for regime in ("lora", "full:freeze=lm_head.*", str(tmp_path / "own.yaml")):
+        assert grade(regime=regime)[0] != FOR_ALL
+
+
+def test_a_config_that_its_class_refuses_is_not_in_the_domain():
+    assert grade(hidden_size=66)[0] != FOR_ALL
 
 
 @pytest.mark.parametrize("name", sampled(sorted(KEPT), 8))

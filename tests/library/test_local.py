@@ -138,6 +138,12 @@ def test_settings_reach_every_command(project, capsys, word):
     assert "no field 'hidden'" in capsys.readouterr().err
 
 
+def test_a_meter_takes_the_path_of_a_spec(project):
+    meter = symflops.MFUMeter.of_config({"hidden_size": 4}, spec="specs/nn/llama.yaml", devices=1, peak_tflops=1)
+    meter.add(**BATCH)
+    assert meter.step(seconds=1.0)["flops_total"] // 5 * 2 == FORWARD
+
+
 def test_settings_reach_every_function(project):
     model = symflops.load("specs/nn/llama.yaml")
     made = [model, model.estimator({}, "forward", "torch"), "llama", "specs/nn/llama.yaml", CONFIG]

@@ -13,7 +13,7 @@ from symflops.cli.main import main
 from symflops.evaluate.config import as_read, look_up, put
 from symflops.evaluate.unread import _names
 from symflops.library.catalog import UnknownModelError, catalogs
-from symflops.library.names import key
+from symflops.library.names import every_name, key
 from symflops.library.naming import named
 from symflops.library.settings import changed, settings_in
 from symflops.support.errors import SymflopsError
@@ -65,7 +65,7 @@ def test_case_and_separators_make_no_difference(word, asked):
 
 @pytest.mark.parametrize(
     ("word", "near"),
-    [("qwen3-30b", "qwen3-30b-a3b"), ("llama 405b", "llama-3.1-405b"), ("lama3-8b", "llama3-8b"), ("stable-diffusion-xl", "stable-diffusion-xl-base-1.0"), ("Qwen/Qwen3-80B", "Qwen")],
+    [("mistral-7b", "mistral-7b-v0.3"), ("wan2.1", "Wan2.1-T2V-14B"), ("gemma-3-27b", "'gemma3'"), ("llama-4-scout", "'llama4'"), ("llama 405b", "llama-3.1-405b"), ("lama3-8b", "llama3-8b"), ("stable-diffusion-xl", "stable-diffusion-xl-base-1.0"), ("Qwen/Qwen3-80B", "Qwen")],
 )
 def test_a_near_miss_lists_what_was_meant(word, near, capsys):
     with pytest.raises(UnknownModelError, match=re.escape(near)):
@@ -74,12 +74,31 @@ def test_a_near_miss_lists_what_was_meant(word, near, capsys):
     assert near in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("word", "name"), [("mixtral-8x7b", "Mixtral-8x7B-v0.1"), ("FLUX_dev", "flux-dev-1024px"), ("qwen3-30b", "Qwen3-30B-A3B"), ("flux.1 dev", "FLUX.1-dev")])
+def test_a_word_that_begins_the_name_of_one_model_alone_is_this_model(word, name, capsys):
+    found, full = named(word), named(name)
+    assert (found.spec, found.config, found.asked, found.whole) == (full.spec, full.config, f"{name} ({full.spec})", True)
+    assert bool(found.note) == (key(word) != key(name)) and name in f"{found.note} {found.asked}"
+
+
+@pytest.mark.parametrize("repository", sampled(sorted(REPOSITORIES), 10))
+def test_no_beginning_is_one_of_several_models(repository):
+    """What a cut name resolves to has, as the witness, no other model whose name goes on from there at a separator."""
+    known = {key(name) for name in every_name(catalogs())}
+    for place in (place for place, mark in enumerate(repository) if mark in "-_." and place > repository.index("/")):
+        word = repository[:place]
+        others = {row["model"] for name, row in REPOSITORIES.items() for one in (name, *row.get("also", ())) if re.match(re.escape(word) + "[-_.]", one)}
+        if len(others) > 1 and key(word) not in known:
+            with pytest.raises(UnknownModelError):
+                named(word)
+
+
 def test_a_path_wins_over_a_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("llama3-8b").mkdir()
-    assert named("llama3-8b").whole and not named("llama3-8b").own  # a folder without a config
+    assert named("llama3-8b").whole and named("llama3-8b").asked  # a folder without a config
     Path("llama3-8b/config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 2}))
-    assert named("llama3-8b").config["num_hidden_layers"] == 2 and named("llama3-8b").own
+    assert named("llama3-8b").config["num_hidden_layers"] == 2 and not named("llama3-8b").asked
     Path("gpt2").write_text(json.dumps({"architectures": ["LlamaForCausalLM"]}))
     assert named("gpt2").spec == "llama"
 
@@ -109,6 +128,8 @@ def test_defaults_are_not_told_as_a_model(capsys):
     assert "defaults of Qwen3MoeForCausalLM; published models: qwen3-30b-a3b" in err
     with pytest.warns(UserWarning, match="defaults of Qwen3MoeForCausalLM; published models: qwen3-30b-a3b"):
         symflops.estimate("qwen3_moe", TEXT)
+    with pytest.warns(UserWarning, match="defaults of Qwen3MoeForCausalLM; published models: qwen3-30b-a3b"):
+        symflops.MFUMeter.of_config("qwen3_moe", devices=1, peak_tflops=1)
     assert main(["estimate", "qwen3-30b-a3b", "--batch", json.dumps(TEXT)]) == 0
     assert capsys.readouterr().err == ""
 
@@ -173,6 +194,15 @@ def test_values_of_settings():
     assert settings_in(["a=1", "b.c=null", "d=[1, 2]", "e=silu", "f=true", "g=1.5", "h=a=b"]) == {"a": 1, "b.c": None, "d": [1, 2], "e": "silu", "f": True, "g": 1.5, "h": "a=b"}
     with pytest.raises(SymflopsError, match="settings map fields to values"):
         symflops.estimate("llama3-8b", TEXT, settings=["x"])
+
+
+@pytest.mark.parametrize("kind", ["specs", "models", "devices", "regimes"])
+def test_a_list_of_nothing_has_near_misses(kind, capsys):
+    near = {"specs": ("qwen3_mow", "qwen3_moe"), "models": ("Qwen/Qwen3-80B", "Qwen/Qwen3"), "devices": ("H10O SXM", "H100 SXM"), "regimes": ("fulll", "full")}[kind]
+    for word, told in (near, ("zzzzzz", f"'symflops list {kind}' shows all")):
+        assert main(["list", kind, word]) == 2
+        out, err = capsys.readouterr()
+        assert told in err and not out
 
 
 def test_published_models_are_listed(capsys):

@@ -22,6 +22,7 @@ from symflops.cli.actions.stored_rules import ALL, ENDING, Chosen, compared, fig
 from symflops.emit.emit import CODE, ENDINGS, PAGES as PRINTED
 from symflops.emit.markdown.document import Family, render_summary
 from symflops.emit.python.module import fixed_sizes, render
+from symflops.library.records.census import spec_digest
 from symflops.library.records.verified import INEXACT, VERIFIED, all_verifications, catalogued, verifications
 from symflops.read.spec_files import PACKAGE, SpecFile
 from symflops.support.files import digest, write
@@ -124,6 +125,7 @@ def output_of(file: SpecFile, chosen: Chosen = ALL, wanted: Collection[str] = (*
         "structures": {structure.variant: fixed_sizes(structure) for structure in programs if structure.fixed},
         "keys": sorted({key.partition(".")[0] for size in model.spec.sizes for key in size.keys}),
         **catalogued(file),
+        "digest": spec_digest(model.spec, alone=True),
         "crc32": zlib.crc32(model.spec.sources[0].text.encode()),
     }
     return Output(program.name, file.group, files, entry, sources, verified_digest(file))

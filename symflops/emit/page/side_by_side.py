@@ -29,11 +29,12 @@ PASSES = ("forward", "backward", "recomputed")
 class Model:
     """One of the models: its page, and its letters with the LaTeX that its formulas have on the page of all models.
 
-    ``place`` is its number; letters of two models with one name differ by it.
+    ``place`` is its number; letters of two models with one name differ by it. ``title`` heads its column.
     """
 
     place: int
     page: Page
+    title: str
 
     @property
     def known(self) -> dict[str, str]:
@@ -69,16 +70,17 @@ class Model:
         return {self.known[moment]: self.renamed((Sym(moment), formula)) for moment, formula in pairs}
 
 
-def side_by_side(pages: Sequence[Page]) -> Document:
-    """Build the tree of the page that has ``pages`` side by side, each in its first regime and convention."""
-    models = [Model(place, page) for place, page in enumerate(pages)]
+def side_by_side(pages: Mapping[str, Page]) -> Document:
+    """Build the tree of the page that has ``pages``, by title, side by side, each in its first regime and convention."""
+    models = [Model(place, page, title) for place, (title, page) in enumerate(pages.items())]
     every = [model.page.program for model in models]
     known = {name: latex for model in models for name, latex in model.letters.items()}
     regime, convention = every[0].regimes[0].name, every[0].conventions[0]
-    told: Words = (*names([one.name for one in every]), ": ", pages[0].unit, " of a step on any batch, regime ", Code(regime))
+    unit = models[0].page.unit
+    told: Words = (*names(list(pages)), ": ", unit, " of a step on any batch, regime ", Code(regime))
     return Document(
-        name=" ".join(one.name for one in every),
-        title=", ".join(one.name for one in every),
+        name=" ".join(pages),
+        title=", ".join(pages),
         facts=(),
         intro=(Paragraph((*told, ", convention ", Code(convention), ".")),),
         parts=(
@@ -87,7 +89,7 @@ def side_by_side(pages: Sequence[Page]) -> Document:
         ),
         letters=known,
         sources=tuple(dict.fromkeys(source for one in every for source in one.sources)),
-        subtitle=f"Parameters and {pages[0].unit}, side by side",
+        subtitle=f"Parameters and {unit}, side by side",
         full=False,
     )
 
@@ -95,7 +97,7 @@ def side_by_side(pages: Sequence[Page]) -> Document:
 def columns(models: Sequence[Model], first: tuple[str, int], *more: tuple[str, int], wide: int = 0) -> tuple[Column, ...]:
     """Return the columns of a table: those given as (title, share), then one per model."""
     rest = 96 - first[1] - sum(share for _, share in more)
-    each = (Column((Code(model.page.program.name),), wide and rest // len(models), number=not wide) for model in models)
+    each = (Column((Code(model.title),), wide and rest // len(models), number=not wide) for model in models)
     return *(Column((title,), share) for title, share in (first, *more)), *each
 
 
@@ -124,11 +126,12 @@ def cell(model: Model, name: str, latex: str) -> Words:
 
 
 def figures(models: Sequence[Model]) -> Table:
-    """Build the table of the figures at the default sizes."""
+    """Build the table of the figures at the default sizes, or those of configs."""
+    which = "these" if any(model.page.of_one_config for model in models) else "the default"
     found = [{fact.name: fact.value for fact in facts(model.page)} for model in models]
     titles = dict.fromkeys(name for each in found for name in each)
     rows = tuple(((title,), *(each.get(title, NONE) for each in found)) for title in titles)
-    return Table("Figures of one step at the default sizes", columns(models, ("At the default sizes", 0)), rows)
+    return Table(f"Figures of one step at {which} sizes", columns(models, (f"At {which} sizes", 0)), rows)
 
 
 def sizes(models: Sequence[Model]) -> Table:
@@ -174,7 +177,7 @@ def shared_lines(models: Iterable[Model], known: Mapping[str, str]) -> Iterator[
         fields = {one.letter for one in program.fields} | {one.letter for one in program.definitions}
         for line in model.renamed(tuple(letter_lines(model.page, model.known, shown_in(model) - fields))):
             text = "".join(math_text(node, printer) if isinstance(node, Math) else str(node) for node in line)
-            found.append((text, (model.page.program.name, line)))
+            found.append((text, (model.title, line)))
     for some in grouped(found).values():
         where: Words = (" (", *names([name for name, _ in some]), ")") if len(some) < len(every) else ()
         yield (*some[0][1], *where)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
+from symflops.evaluate.batch_text import batch_of
 from symflops.evaluate.classes import class_in, class_name, without_pipeline
 from symflops.evaluate.estimate import Estimate
 from symflops.library import lookup
@@ -33,7 +34,7 @@ IMPLEMENTATION = ("attn_implementation", "_attn_implementation", "quantization_c
 
 def estimate(
     config: Any,
-    batch: Mapping[str, Any],
+    batch: Mapping[str, Any] | str,
     *,
     regime: str | None = None,
     convention: str | None = None,
@@ -49,7 +50,7 @@ def estimate(
 
     Args:
         config: The name of a model, the contents of a config.json, a config object, a path, or an estimator.
-        batch: One entry per item, by stream.
+        batch: One entry per item, by stream; or a text such as ``"8192*8"``, as on a command line.
         regime: What trains; by default ``full``, or the regime of the estimator.
         convention: Which work counts; by default ``symflops``, or the convention of the estimator.
         spec: The name of the spec; by default found by the config.
@@ -69,6 +70,7 @@ def estimate(
 
         if spec or prove or strict or settings:
             raise SymflopsError("a trace takes the place of a spec: it goes without spec, prove, strict and settings")
+        batch = batch_of(batch) if isinstance(batch, str) else batch
         found = traced.estimate(config, batch, regime or "full", convention or "symflops", trust)
         for note in found["notes"]:
             lookup.warn(note, 3)

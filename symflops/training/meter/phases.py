@@ -164,19 +164,20 @@ def like(sums: Accumulator) -> Accumulator:
 def estimators_of_config(
     config: Any, regimes: Mapping[str, str], convention: str, spec: str | None
 ) -> dict[str, InterpretedEstimator]:
-    """Map each phase to its estimator, for one config and the regime of each phase.
+    """Map each phase to its estimator, for one model and the regime of each phase; the note of a name is a warning.
 
     Raises:
         SymflopsError: the model is unknown, or the config does not fit.
     """
-    from symflops.library import lookup
-    from symflops.library.naming import selected
+    from symflops.library.lookup import warn
+    from symflops.library.naming import estimator_for, selected
 
     if config is None:
         raise ValueError("there is no config")
     model = selected(config, spec=spec)
-    catalog, words = lookup.by_name(model.spec), set(regimes.values())
-    found = {regime: lookup.estimator(catalog, model.spec, model.config, regime, convention)[1] for regime in words}
+    if model.note:
+        warn(model.note, 4)
+    found = {regime: estimator_for(model, regime, convention) for regime in set(regimes.values())}
     return {phase: found[regime] for phase, regime in regimes.items()}
 
 

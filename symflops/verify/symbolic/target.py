@@ -92,6 +92,20 @@ def parts(config: Any) -> Iterator[Any]:
             yield from parts(value)
 
 
+def validate(config: Any) -> None:
+    """Run the checks that a config class makes of its own fields, such as that heads divide a width.
+
+    They are those of ``huggingface_hub.dataclasses.strict``, which transformers' configs use; with symbolic sizes they become
+    conditions of a trace. A check that refuses them for their type says nothing.
+    """
+    for check in getattr(type(config), "__class_validators__", ()):
+        try:
+            check(config)
+        except Exception:
+            if not any(hasattr(value, "node") for value in vars(config).values()):
+                raise
+
+
 def switches(config: Any, before: Place = ()) -> Iterator[Place]:
     """Yield the places of the switches that are off while a class is traced, in a config object and those nested in it."""
     for name, value in vars(config).items() if hasattr(config, "to_dict") else ():

@@ -70,10 +70,14 @@ class _Printer(StrPrinter):  # type: ignore[misc]
         return f"({self.parenthesize(above, 50)} // {self.parenthesize(below, 60)})"
 
     def _print_Mod(self, found: Any) -> str:
+        return f"({self.remainder(found)})"
+
+    def remainder(self, found: Any) -> str:
         return f"{self.parenthesize(found.args[0], 50)} % {self.parenthesize(found.args[1], 60)}"
 
     def _print_Relational(self, found: Any) -> str:
-        return f"{self._print(found.lhs)} {found.rel_op} {self._print(found.rhs)}"
+        sides = (self.remainder(one) if isinstance(one, sympy.Mod) else self._print(one) for one in (found.lhs, found.rhs))
+        return f" {found.rel_op} ".join(sides)
 
     def _print_And(self, found: Any) -> str:
         return " & ".join(f"({self._print(one)})" for one in sorted(found.args, key=str))

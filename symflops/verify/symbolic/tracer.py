@@ -15,7 +15,7 @@ import sympy
 from symflops.verify.running import needed
 from symflops.verify.symbolic.inputs import Given, Inputs
 from symflops.verify.symbolic.passes import Counts, count
-from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, others, places, put
+from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, others, parts, places, put, validate
 from symflops.verify.symbolic.traced import symbol
 
 MODULE_CODE, OTHER_CODE = (
@@ -75,6 +75,8 @@ class Example:
         settings = self.target.settings(self.depths)
         for place, value in values.items():
             put(settings, place, value)
+        for part in parts(settings):
+            validate(part)
         model = self.target.build(settings)
         found = (
             self.given.candidates(lengths, device)
