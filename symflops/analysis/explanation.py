@@ -16,7 +16,7 @@ from symflops.evaluate.units import NAMES, scaled
 from symflops.ir.batch import ONCE, PADDED, padded_name
 from symflops.ir.format import line_of
 from symflops.library.lookup import result
-from symflops.library.naming import batch_for, estimator_of
+from symflops.library.naming import batch_for, estimator_of, given_head, lacks_head
 from symflops.library.pipelines import lengths_of, rule_for
 from symflops.support.errors import LONGEST, SymflopsError, cut
 
@@ -233,4 +233,7 @@ def explain(
         SymflopsError: as :func:`symflops.estimate`.
     """
     found = estimator_of(model, config, regime, convention, settings)
-    return Explanation(found, None if batch is None else batch_for(found, batch))
+    batch = None if batch is None else batch_for(found, batch)
+    if lacks_head(found, batch):
+        found = estimator_of(model, config, given_head(regime or found.regime), convention, settings)
+    return Explanation(found, batch)

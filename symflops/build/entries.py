@@ -24,7 +24,7 @@ from symflops.formula.functions import PerToken, sizes_in
 from symflops.formula.truth import NO, YES, Truth, UnknownSizeError
 from symflops.formula.words import said
 from symflops.ir.convention import ROLES
-from symflops.ir.nodes import Operator, Part, Stream, Value
+from symflops.ir.nodes import CHOICE, Operator, Part, Stream, Value
 from symflops.ir.patterns import Path
 from symflops.ir.spec import BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat
 from symflops.ops.elementwise import Equality, rows_match
@@ -120,9 +120,6 @@ def _is_about_index(needs: UnknownSizeError, entry: Repeat) -> bool:
     It does if ``needs`` asks for the repeat's index, or for no size in particular.
     """
     return not needs.size or (entry.index is not None and needs.size == entry.index.text)
-
-
-CHOICE = "expert_choice"
 
 
 @dataclass(frozen=True, slots=True)

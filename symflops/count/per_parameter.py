@@ -15,9 +15,8 @@ from symflops.ir.batch import ONCE, SAMPLES
 from symflops.ir.contraction import Contraction, Extent, Operand
 from symflops.ir.convention import regions_of, role_of
 from symflops.ir.graph import Derivation, Gradient, Graph, ParameterCount, Work
-from symflops.ir.nodes import Operator
+from symflops.ir.nodes import CHOICE, Operator
 
-CHOICE = "expert_choice"
 TOWERS = frozenset(("vision", "audio"))
 
 

@@ -139,6 +139,8 @@ class Need:
     keeps: bool = False
 
 
+CHOICE = "expert_choice"
+"""The axis of rows that a router sends to experts: its length is the number of experts per row."""
 OF_OTHERS = "keys and values of other tokens"
 """Kind of what attention keeps of another sequence, such as an encoder's."""
 

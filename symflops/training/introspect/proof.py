@@ -21,7 +21,7 @@ from symflops.evaluate.estimate import Estimate
 from symflops.library import lookup
 from symflops.library.cache import keep, kept, place
 from symflops.library.catalog import Catalog
-from symflops.library.naming import answered, estimator_of
+from symflops.library.naming import answered, batch_for, estimator_of, given_head, lacks_head
 from symflops.support.errors import SymflopsError
 from symflops.support.files import digest
 from symflops.training.introspect.elsewhere import ProofError, built_elsewhere
@@ -50,7 +50,8 @@ def estimate(
 
     Args:
         config: The name of a model, the contents of a config.json, a config object, a path, or an estimator.
-        batch: One entry per item, by stream; or a text such as ``"8192*8"``, as on a command line.
+        batch: One entry per item, by stream; or a text such as ``"8192*8"``, as on a command line. ``head`` has the number of
+            tokens on which the head runs, if these are not all.
         regime: What trains; by default ``full``, or the regime of the estimator.
         convention: Which work counts; by default ``symflops``, or the convention of the estimator.
         spec: The name of the spec; by default found by the config.
@@ -75,7 +76,11 @@ def estimate(
         for note in found["notes"]:
             lookup.warn(note, 3)
         return Estimate(found)
-    model = estimator_of(config, None, regime, convention, settings, spec=spec, strict=strict, lenient=lenient)
+    options: dict[str, Any] = {"spec": spec, "strict": strict, "lenient": lenient}
+    model = estimator_of(config, None, regime, convention, settings, **options)
+    batch = batch_for(model, batch)
+    if lacks_head(model, batch):
+        model = estimator_of(config, None, given_head(regime or model.regime), convention, settings, **options)
     if prove:
         proof(lookup.by_name(model.name), model.name, model.config)
         model.proven = True
