@@ -108,3 +108,10 @@ def test_a_program_has_batches_of_one_form():
     for regimes in (["full", "full:head=given"], ["decode", "forward"]):
         with pytest.raises(SymflopsError, match="have different forms: derive each by itself"):
             load("llama").program(regimes)
+
+
+@pytest.mark.parametrize("regime", ["full:head=given", "lora:r=8"])
+def test_a_page_is_of_a_regime_given_in_a_line(regime, capsys):
+    """Its name differs from the text that selects it."""
+    assert main(["render", "llama", "--format", "markdown", "--regime", regime]) == 0
+    assert f"regime `{regime.replace(':r=8', '')}`" in capsys.readouterr().out
