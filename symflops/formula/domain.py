@@ -199,6 +199,8 @@ def divided_under(condition: Truth, value: Any) -> Any:
 
 
 def excludes_zero(condition: Truth, symbol: Symbol) -> bool:
-    """Whether ``condition`` is false whenever ``symbol`` is null or 0."""
+    """Whether ``condition`` is false whenever ``symbol`` is null or 0, and can be read there: it does not divide by it."""
+    if any(symbol in found.args[1].free_symbols for found in condition.expr.atoms(*QUOTIENTS)):
+        return False
     null = condition.expr.replace(lambda found: isinstance(found, fn.Given) and found.args[0] == symbol, lambda _: Integer(0))
     return bool(null == 0 or null.subs(symbol, 0) == 0)

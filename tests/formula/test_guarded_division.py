@@ -6,6 +6,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from symflops.api import Model
+from symflops.formula import functions as fn
+from symflops.formula.domain import divided_under
+from symflops.formula.functions import size_symbol
+from symflops.formula.truth import Truth
 from symflops.support.findings import SymflopsError
 from tests.lower.test_requirements import model
 from tests.standalone import figures, published, sizes_for
@@ -69,6 +73,14 @@ def test_a_module_reads_whether_a_size_in_a_length_is_given(other):
 def test_a_condition_behind_one_that_excludes_its_divisor(chunk):
     assert width(EITHER, {"chunk": chunk}) == (3 if chunk == 0 or 12 % chunk == 0 else 2)
     assert width(BOTH, {"chunk": chunk}) == (3 if chunk != 0 and 12 // chunk > 2 else 2)
+
+
+def test_a_condition_that_divides_by_a_size_guards_no_quotient_by_it():
+    """Where it can be read, the size is not 0: no formula gets longer."""
+    n, size = size_symbol("n"), size_symbol("C")
+    value = fn.FloorDiv(n + 1, size)
+    assert divided_under(Truth.of(fn.AtLeast(fn.CeilDiv(n, size) * size, size + 1)), value) == value
+    assert divided_under(Truth.of(fn.AtLeast(size, 2)), value) != value
 
 
 @pytest.mark.parametrize("chunk", range(7))
