@@ -171,6 +171,17 @@ def test_a_wrong_setting_is_told(words, told, capsys):
     assert told in err and err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("spec", "one", "other"), [("gpt2", "n_layer", "num_hidden_layers"), ("qwen2_5_vl", "num_hidden_layers", "text_config.num_hidden_layers")]
+)
+def test_two_names_of_a_field_have_one_value(spec, one, other):
+    """Whichever comes first: the later one would win in silence."""
+    for names in ((one, other), (other, one)):
+        with pytest.raises(SymflopsError, match=f"'{names[0]}' and '{names[1]}' are one field of '{spec}'"):
+            changed(spec, {}, dict(zip(names, (24, 12), strict=True)))
+        assert changed(spec, {}, dict.fromkeys(names, 12)) == changed(spec, {}, {one: 12})
+
+
 def test_values_of_settings():
     assert settings_in(["a=1", "b.c=null", "d=[1, 2]", "e=silu", "f=true", "g=1.5", "h=a=b"]) == {"a": 1, "b.c": None, "d": [1, 2], "e": "silu", "f": True, "g": 1.5, "h": "a=b"}
     with pytest.raises(SymflopsError, match="settings map fields to values"):
