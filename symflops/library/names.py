@@ -246,14 +246,20 @@ def every_name(found: list[Catalog]) -> Iterator[str]:
 
 
 def suggestion(word: str, known: Iterable[str], otherwise: str = LISTS) -> str:
-    """The hint ``did you mean ...?``: names with the word or all of its parts, else names like it, else ``otherwise``."""
+    """The hint ``did you mean ...?``: names with the word or all of its parts, else names like it, else ``otherwise``.
+
+    Names like it begin with those that the word holds as most of it: ``qwen2.5-vl-7b`` for ``Qwen/Qwen2.5-VL-7B-Instruct``.
+    """
     plain, names = key(word), list(dict.fromkeys(known))
+    own = key(word.rpartition("/")[2])
     parts = [key(part) for part in word.replace("-", " ").replace("_", " ").replace("/", " ").split()]
     holding = [name for name in names if plain in key(name)] or [
         name for name in names if all(part in key(name) for part in parts)
     ]
     keys = {key(name): name for name in reversed(names)}
-    near = sorted(holding, key=len)[:MOST] or [keys[one] for one in close_to(plain, list(keys), MOST, 0.6)]
+    held = sorted((one for one in keys if one in own and len(own) < 2 * len(one)), key=len, reverse=True)
+    like = dict.fromkeys([*held, *close_to(plain, list(keys), MOST, 0.6)])
+    near = sorted(holding, key=len)[:MOST] or [keys[one] for one in like][:MOST]
     if not near or not plain:
         return otherwise
     return f"did you mean {' or '.join(map(repr, near))}?"

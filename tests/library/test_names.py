@@ -65,7 +65,7 @@ def test_case_and_separators_make_no_difference(word, asked):
 
 @pytest.mark.parametrize(
     ("word", "near"),
-    [("qwen3-30b", "qwen3-30b-a3b"), ("llama 405b", "llama-3.1-405b"), ("lama3-8b", "llama3-8b"), ("stable-diffusion-xl", "stable-diffusion-xl-base-1.0"), ("Qwen/Qwen3-80B", "Qwen")],
+    [("qwen3-30b", "qwen3-30b-a3b"), ("llama 405b", "llama-3.1-405b"), ("lama3-8b", "llama3-8b"), ("stable-diffusion-xl", "stable-diffusion-xl-base-1.0"), ("Qwen/Qwen3-80B", "Qwen"), ("Qwen/Qwen2.5-VL-7B-Instruct", "did you mean 'qwen2.5-vl-7b'"), ("gemma-3-27b", "'gemma3'")],
 )
 def test_a_near_miss_lists_what_was_meant(word, near, capsys):
     with pytest.raises(UnknownModelError, match=re.escape(near)):
