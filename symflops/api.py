@@ -66,7 +66,8 @@ def regime_of(regime: AnyRegime) -> Regime:
 
 def phases_of(regime: Regime) -> Step:
     """Return (regime, runs of the model per step) for ``regime`` itself, then for each of its phases."""
-    return ((regime, 1), *((regime_of(phase.regime), phase.times) for phase in regime.phases))
+    others = ((regime_of(phase.regime), phase.times) for phase in regime.phases)
+    return ((regime, 1), *((replace(other, head=regime.head or other.head), times) for other, times in others))
 
 
 def convention_of(convention: AnyConvention) -> Convention:

@@ -30,7 +30,7 @@ from symflops.emit.emit import emit
 from symflops.evaluate.classes import class_name
 from symflops.evaluate.item_analysis import Against
 from symflops.formula.expression import names
-from symflops.formula.state import STATES, State
+from symflops.formula.state import State, state_of
 from symflops.formula.truth import UnknownSizeError
 from symflops.ir.convention import Convention
 from symflops.ir.graph import Derivation, Graph
@@ -248,8 +248,8 @@ def _graph(spec: Spec, sizes: Mapping[str, Any], regime: Regime, build: Builder,
     own = {letter: value for letter, value in sizes.items() if letter not in dict(whole.constants)}
 
     def built(cuts: tuple[str, ...]) -> Graph:
-        key = (known, cuts, regime.parts, regime.decode)
-        return memo.once(key, partial(build, whole, own, cuts, STATES[regime.decode]))
+        key = (known, cuts, regime.parts, regime.decode, regime.head)
+        return memo.once(key, partial(build, whole, own, cuts, state_of(regime.decode, regime.head)))
 
     uncut, cuts = built(()), cutting(regime.patterns)
     return built(cuts) if any(selectors(cuts, path) for path in uncut.lists) else uncut

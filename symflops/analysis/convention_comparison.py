@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from symflops.analysis.explanation import default_batch
-from symflops.library.naming import estimator_of
+from symflops.library.naming import batch_for, estimator_of
 from symflops.support.errors import SymflopsError, kind_of
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ UNFIT = ("unmatched-pattern", "bad-recompute", "bad-adapter")
 
 def compare(
     model: Any,
-    batch: Mapping[str, Any] | None = None,
+    batch: Mapping[str, Any] | str | None = None,
     *,
     regimes: Sequence[str] = (),
     conventions: Sequence[str] = (),
@@ -32,7 +32,8 @@ def compare(
 
     Args:
         model: A model in any form that :func:`symflops.explain` accepts.
-        batch: For each stream a list of one entry per item; by default one item of typical lengths.
+        batch: For each stream a list of one entry per item, or a text such as ``"8192*8"``; by default one item of
+            typical lengths.
         regimes: The regimes to compare, under the first of the ``conventions``; by default full training, and LoRA and
             checkpointing where they fit the model.
         conventions: One convention for all rows, or several to compare, under the first of the ``regimes``.
@@ -48,10 +49,15 @@ def compare(
     regime, convention = (next(iter(names), None) for names in (regimes, conventions))
     if len(conventions) > 1:
         models = {name: estimator_of(model, config, regime, name, settings) for name in conventions}
-        return by_convention(models, default_batch(models[conventions[0]]) if batch is None else batch)
+        return by_convention(models, batch_or_default(models[conventions[0]], batch))
     models = under(lambda name: estimator_of(model, config, name, convention, settings), regimes)
     full = models.get("full") or estimator_of(model, config, "full", convention, settings)
-    return by_regime(models, full, default_batch(full) if batch is None else batch)
+    return by_regime(models, full, batch_or_default(full, batch))
+
+
+def batch_or_default(model: InterpretedEstimator, batch: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+    """Return the batch, read for the model, or its default one."""
+    return default_batch(model) if batch is None else batch_for(model, batch)
 
 
 def names_in(given: Any, what: str) -> Sequence[str]:

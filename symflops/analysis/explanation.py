@@ -13,10 +13,10 @@ from symflops.evaluate.batch import merged
 from symflops.evaluate.module_tree import html_table, largest, rows_of, tree_of
 from symflops.evaluate.typical import as_batch, rests_of, typical_lengths
 from symflops.evaluate.units import NAMES, scaled
-from symflops.ir.batch import ONCE, PADDED, padded_name
 from symflops.ir.format import line_of
+from symflops.ir.index_sets import ONCE, PADDED, padded_name
 from symflops.library.lookup import result
-from symflops.library.naming import estimator_of
+from symflops.library.naming import batch_for, estimator_of, given_head, lacks_head
 from symflops.library.pipelines import lengths_of, rule_for
 from symflops.support.errors import LONGEST, SymflopsError, cut
 
@@ -210,7 +210,7 @@ class Explanation:
 
 def explain(
     model: Any,
-    batch: Mapping[str, Any] | None = None,
+    batch: Mapping[str, Any] | str | None = None,
     *,
     regime: str | None = None,
     convention: str | None = None,
@@ -222,7 +222,8 @@ def explain(
     Args:
         model: The name of a spec, a class, a variant or a published model; a path of a spec, a config or a folder with one;
             a config; an estimator; or the result of :func:`symflops.load`.
-        batch: For each stream a list of one entry per item; by default one item of typical lengths.
+        batch: For each stream a list of one entry per item, or a text such as ``"8192*8"``; by default one item of
+            typical lengths.
         regime: The regime, by name or file; by default ``full``, or that of the estimator.
         convention: The convention, by name or file; by default ``symflops``, or that of the estimator.
         config: The config, if ``model`` is a name.
@@ -231,4 +232,8 @@ def explain(
     Raises:
         SymflopsError: as :func:`symflops.estimate`.
     """
-    return Explanation(estimator_of(model, config, regime, convention, settings), batch)
+    found = estimator_of(model, config, regime, convention, settings)
+    batch = None if batch is None else batch_for(found, batch)
+    if lacks_head(found, batch):
+        found = estimator_of(model, config, given_head(regime or found.regime), convention, settings)
+    return Explanation(found, batch)

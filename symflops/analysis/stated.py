@@ -116,8 +116,10 @@ class Sized:
             parts = summed((path.rpartition(".")[0], count) for path, _, count in self.tensors(name))
         rows = sorted(parts.items(), key=lambda row: -row[1])
         left = sum(count for _, count in rows[ROWS:])
-        for path, count in [*rows[:ROWS], *([(f"{len(rows) - ROWS} more", left)] if left else [])]:
-            yield f"{path[-WIDTH:] or 'the model itself':<{WIDTH}} {count:>18,} {count / max(whole, 1):>6.1%}"
+        shown = [*rows[:ROWS], *([(f"{len(rows) - ROWS} more", left)] if left else [])]
+        wide = max([WIDTH, *(len(path) for path, _ in shown)])
+        for path, count in shown:
+            yield f"{path or 'the model itself':<{wide}} {count:>18,} {count / max(whole, 1):>6.1%}"
 
     # causes
 

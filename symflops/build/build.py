@@ -23,10 +23,10 @@ from symflops.formula.domain import Setting, known
 from symflops.formula.evaluate import evaluate
 from symflops.formula.expression import Expression, names as letters, parse_expression
 from symflops.formula.functions import Whole, flag_symbol, position_symbol, size_symbol
-from symflops.formula.state import WITHOUT, State
+from symflops.formula.state import PREDICTED, WITHOUT, State
 from symflops.formula.truth import NO, YES, Truth
-from symflops.ir.batch import ONCE
 from symflops.ir.graph import Graph, Limit
+from symflops.ir.index_sets import ONCE
 from symflops.ir.patterns import Path
 from symflops.ir.spec import InputSpec, Name, Spec
 from symflops.ops.kind import symbol_or_value
@@ -64,6 +64,8 @@ def build_through(
     report, definitions, sizes = Reporter(), Definitions(), size_names(spec, fixed or {})
     names = derived_names(spec, sizes, definitions, report)
     streams = Streams(spec, names, report)
+    if PREDICTED in state.predicted.free_symbols:
+        streams.declare_head()
     report.check()
     services = services_of(spec, report, definitions, streams, tuple(patterns))
     names = {word: value for word, value in state.words.items() if word not in streams.variables} | names

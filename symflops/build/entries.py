@@ -24,7 +24,7 @@ from symflops.formula.functions import PerToken, sizes_in
 from symflops.formula.truth import NO, YES, Truth, UnknownSizeError
 from symflops.formula.words import said
 from symflops.ir.convention import ROLES
-from symflops.ir.nodes import Operator, Part, Stream, Value
+from symflops.ir.nodes import CHOICE, Operator, Part, Stream, Value
 from symflops.ir.patterns import Path
 from symflops.ir.spec import BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat
 from symflops.ops.elementwise import Equality, rows_match
@@ -53,12 +53,11 @@ class Repeats:
         start = self.services.evaluator.value(entry.start, frame) if entry.start else Integer(0)
         if isinstance(count, tuple):
             return self._unroll(entry, frame, count, start)
-        if not isinstance(count, Expr) or not count.is_integer:
-            span = entry.count.span if entry.count else entry.span
+        if entry.count is not None and not (isinstance(count, Expr) and count.is_integer):
             whole = f"'repeat' is {said(count)}, which need not be a whole number"
             message = whole if isinstance(count, Expr) else "this is no number"
             hint = "a repeat is of a whole number, a list or an axis; // rounds down"
-            raise SpecError([Diagnostic("bad-repeat", message, span, hint)])
+            raise SpecError([Diagnostic("bad-repeat", message, entry.count.span, hint)])
         if entry.count is not None:
             self.services.graph.demand_count(count, frame.guard, f"'repeat: {entry.count.text}' is negative")
         go_back = self.services.checkpoint(frame)
@@ -120,9 +119,6 @@ def _is_about_index(needs: UnknownSizeError, entry: Repeat) -> bool:
     It does if ``needs`` asks for the repeat's index, or for no size in particular.
     """
     return not needs.size or (entry.index is not None and needs.size == entry.index.text)
-
-
-CHOICE = "expert_choice"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,9 @@ from symflops.formula.evaluate import evaluate
 from symflops.formula.expression import Expression, names
 from symflops.formula.functions import Longest, Together, size_symbol
 from symflops.formula.polynomial import Polynomial
-from symflops.ir.batch import ONCE
+from symflops.formula.state import PREDICTED
 from symflops.ir.graph import Length
+from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.nodes import Part, Stream
 from symflops.ir.spec import Name, PartSpec, Spec, StreamSpec
 from symflops.ops.kind import Call
@@ -63,6 +64,12 @@ class Streams:
                     raise _error("length-of-items", message, expression.span, "longest(...) is that of the longest item")
             parts.append(Part(tuple(axes)))
         return Stream(spec.over, tuple(parts))
+
+    def declare_head(self) -> None:
+        """Declare the stream ``head``, in which a batch gives the number of tokens on which the head of each sample runs."""
+        name = PREDICTED.name
+        self.declared["head"] = Stream(SAMPLES, (Part(((name, PREDICTED),)),))
+        self.variables[name], self.lengths[name] = PREDICTED, Length(PREDICTED, SAMPLES, "head", name)
 
     def introduce_lengths(self, spec: StreamSpec, around: tuple[StreamSpec, ...] = ()) -> None:
         """Add the batch variables in the lengths of a stream to ``lengths``.

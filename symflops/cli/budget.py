@@ -14,7 +14,7 @@ import argparse
 import json
 from dataclasses import asdict
 
-from symflops.cli.amounts import samples_in, share, whole
+from symflops.cli.amounts import samples_in, share
 from symflops.cli.estimate import asked
 from symflops.cli.terminal import (
     BATCH,
@@ -31,6 +31,7 @@ from symflops.cli.terminal import (
     width,
     wrapped,
 )
+from symflops.evaluate.batch_text import whole
 from symflops.support.errors import SymflopsError
 
 configure = arguments_of(

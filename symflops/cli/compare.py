@@ -23,12 +23,11 @@ from symflops.cli.terminal import (
     columns,
     heading_of,
     of_batch,
-    short,
     styled,
     width,
     wrapped,
 )
-from symflops.evaluate.units import NAMES, percent
+from symflops.evaluate.units import NAMES, percent, scaled
 from symflops.support.errors import SymflopsError
 
 TYPE_CHECKING = False
@@ -189,7 +188,7 @@ def convention_table(spec: str, regime: str, rows: list[dict[str, Any]]) -> list
     for found in rows:
         ratio = "-" if found["ratio"] is None else f"{found['ratio']:.4f}x"
         own = "" if shared else NAMES[found["unit"]]
-        cells.append((found["convention"], *(short(found[key]) + own for key in ("forward", "backward", "total")), ratio))
+        cells.append((found["convention"], *(scaled(found[key]) + own for key in ("forward", "backward", "total")), ratio))
     return titled(f"{spec}, regime {regime}{f', in {shared}' if shared else ''}", cells)
 
 
@@ -220,7 +219,7 @@ def table(spec: str, convention: str, rows: list[dict[str, Any]]) -> list[str]:
     cells = [("regime", "trains", "forward", "backward", "recomputed", "of full", "of 3 fwd")]
     for found in rows:
         ratios = ["-" if found[key] is None else f"{found[key]:.3f}x" for key in ("to_full", "to_three_forward")]
-        trains, forward, backward, recomputed = (short(found[key]) for key in keys)
+        trains, forward, backward, recomputed = (scaled(found[key]) for key in keys)
         cells.append((found["regime"], trains, forward, backward, recomputed, *ratios))
     unit = NAMES[rows[0]["unit"]]
     return titled(f"{spec}, convention {convention}, in {unit}; ratios count recomputed work", cells)

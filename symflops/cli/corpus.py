@@ -159,8 +159,8 @@ def show(args: argparse.Namespace, found: dict[str, Any], first: str) -> int:
 
     ``first`` describes the first such row; empty if unknown.
     """
-    from symflops.cli.terminal import columns, short, tell, width
-    from symflops.evaluate.units import NAMES
+    from symflops.cli.terminal import columns, tell, width
+    from symflops.evaluate.units import NAMES, scaled
 
     notes = [note for model in found["models"] for note in model["notes"]]
     for note in dict.fromkeys(notes):
@@ -175,7 +175,7 @@ def show(args: argparse.Namespace, found: dict[str, Any], first: str) -> int:
     names = labels(found["models"])
     cells: list[tuple[str, ...]] = [("", "forward", "backward", "recomputed", "total", "tokens")]
     for name, model in zip(names, found["models"], strict=True):
-        figures = (short(model[kind]) for kind in ("forward", "backward", "recomputed", "total"))
+        figures = (scaled(model[kind]) for kind in ("forward", "backward", "recomputed", "total"))
         cells.append((name, *figures, f"{model['tokens'] or 0:,}"))
     units = ", ".join(dict.fromkeys(NAMES[model["unit"]] for model in found["models"]))
     print("\n".join([f"{found['rows'] - left:,} rows, in {units}", *columns(cells, width())]))
@@ -183,7 +183,7 @@ def show(args: argparse.Namespace, found: dict[str, Any], first: str) -> int:
         cells = [(", ".join(found["group_by"]), "total", "tokens")]
         for group in found["groups"][:MOST_GROUPS]:
             row = group["models"][place]
-            cells.append((", ".join(map(str, group["by"].values())), short(row["total"]), f"{row['tokens'] or 0:,}"))
+            cells.append((", ".join(map(str, group["by"].values())), scaled(row["total"]), f"{row['tokens'] or 0:,}"))
         more = len(found["groups"]) - MOST_GROUPS
         print(
             "\n".join(

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from symflops.cli.amounts import chosen_batch, given_for_batch
-from symflops.cli.terminal import BATCH, CONVENTION, JSON, REGIME, SET, argument, arguments_of, of_batch, scaled
-from symflops.evaluate.units import unit_of
+from symflops.cli.terminal import BATCH, CONVENTION, JSON, REGIME, SET, argument, arguments_of, of_batch
+from symflops.evaluate.units import scaled, unit_of
 from symflops.support.errors import SymflopsError
 
 WIDTH, WORDS = 80, 37
@@ -174,4 +174,4 @@ def causes(found: Any, top: int) -> Iterator[str]:
 
 def signed(value: int) -> str:
     """Format a number with its sign, four digits and an SI prefix."""
-    return f"{'-' if value < 0 else '+' if value else ''}{scaled(abs(value)).strip()}"
+    return f"{'+' * (value > 0)}{scaled(value)}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 
-from symflops.cli.amounts import batch_of, chosen_batch, given_for_batch, whole
+from symflops.cli.amounts import chosen_batch, given_for_batch
 from symflops.cli.terminal import (
     BATCH,
     CONFIG,
@@ -30,6 +30,7 @@ from symflops.cli.terminal import (
     tell,
     wrapped,
 )
+from symflops.evaluate.batch_text import batch_of, whole
 from symflops.evaluate.evidence import grade_of
 from symflops.evaluate.units import AS_SOURCE, MULTIPLY_ADD, NAMES
 from symflops.support.errors import SymflopsError
@@ -130,7 +131,7 @@ def traced(args: argparse.Namespace) -> dict[str, Any]:
         raise SymflopsError("--trace is for a config alone: it goes without a SPEC, --set, --lenient, --prove and --strict")
     if given_for_batch(args) != ["--batch"]:
         raise SymflopsError("--trace needs the lengths of a batch and nothing else of it, e.g. --batch 4096*2")
-    return estimate(args.config, batch_of(args.batch), args.regime, args.convention, args.trust)
+    return estimate(args.config, batch_of(args.batch, (), tell), args.regime, args.convention, args.trust)
 
 
 def noted(found: dict[str, Any]) -> dict[str, Any]:

@@ -28,12 +28,11 @@ from symflops.cli.terminal import (
     arguments_of,
     columns,
     of_batch,
-    short,
     styled,
     width,
     wrapped,
 )  # fmt: skip
-from symflops.evaluate.units import NAMES
+from symflops.evaluate.units import NAMES, scaled
 from symflops.support.errors import SymflopsError
 
 TYPE_CHECKING = False
@@ -165,7 +164,7 @@ def per_token(found: dict[str, Any], unit: str, batch: dict[str, Any]) -> str:
     if not found["tokens"]:
         return told
     which = "" if found["tokens"] in map(rows_given, batch.values()) else " (queries of the first attention)"
-    return f"{told}; {found['tokens']:,} tokens{which}, {short(found['flops_per_token'])}{unit} per token"
+    return f"{told}; {found['tokens']:,} tokens{which}, {scaled(found['flops_per_token'])}{unit} per token"
 
 
 def rows_given(items: Any) -> int | None:
@@ -188,7 +187,7 @@ def table(rows: list[dict[str, Any]], most: int, unit: str, flat: bool) -> list[
         if drawn:
             filled = round(row["share"] * BAR)
             share += f" {'#' * filled}{'.' * (BAR - filled)}"
-        cells.append((name, *(short(row[key]) for key in ("parameters", "forward", "backward")), share))
+        cells.append((name, *(scaled(row[key]) for key in ("parameters", "forward", "backward")), share))
     return columns(cells, most)
 
 

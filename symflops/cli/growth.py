@@ -28,9 +28,8 @@ from symflops.cli.terminal import (
     arguments_of,
     heading_of,
     of_batch,
-    scaled,
 )
-from symflops.evaluate.units import unit_of
+from symflops.evaluate.units import scaled, unit_of
 
 BAR, WIDTH = 28, 80
 PASS = {"forward": "forward", "both": "both passes"}
@@ -147,17 +146,11 @@ def table(rows: tuple[Any, ...], unit: str) -> Iterator[str]:
     for row in rows:
         name = row.name if row.step == 1 else f"{row.name} (+{row.step})"
         name = name if len(name) <= 31 else f"...{name[-28:]}"
-        cells = [short(value) for value in (row.parameters, row.forward, row.backward)]
+        cells = [scaled(value) for value in (row.parameters, row.forward, row.backward)]
         yield f"{name:<32}{row.now:>10,}  {cells[0]:>11}  {cells[1]:>9}  {cells[2]:>9}"
         terms = " + ".join(f"({text})*{moment}" for moment, text in terms_of(row).items())
         if terms and row.kind == "count":
             yield from textwrap.wrap(f"forward {terms}", WIDTH, initial_indent="    ", subsequent_indent="      ")
-
-
-def short(value: int) -> str:
-    """Format a number with three decimals and an SI prefix, such as ``-1.234 G``; a small one as it is."""
-    text = scaled(abs(value)).strip()
-    return f"-{text}" if value < 0 else text
 
 
 def plot(grown: Any, rows: list[Any], unit: str) -> Iterator[str]:
@@ -169,4 +162,4 @@ def plot(grown: Any, rows: list[Any], unit: str) -> Iterator[str]:
         width = round(BAR * row.each / most) if most else 0
         dark = round(width * row.attention)
         bar = "#" * dark + "-" * (width - dark)
-        yield f"{row.length:>10,}  {scaled(int(row.each)).strip():>10}  {float(100 * row.attention):>5.1f} %  {bar}"
+        yield f"{row.length:>10,}  {scaled(int(row.each)):>10}  {float(100 * row.attention):>5.1f} %  {bar}"

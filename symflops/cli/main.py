@@ -138,9 +138,14 @@ def _run(name: str, words: Sequence[str]) -> int:
     try:
         args = parser.parse_args(words)
         if any(getattr(args, name, None) for name in ("spec", "specs", "config")):
-            from symflops.library.naming import resolve
+            from symflops.library.naming import resolve, with_head
 
             args.note = resolve(args)
+            text = getattr(args, "batch", None) or ""
+            if ("head" in text or text.startswith("@")) and hasattr(args, "regime"):
+                from symflops.evaluate.batch_text import batch_of
+
+                args.regime = with_head(args, batch_of(text, tell=lambda _: None))
         code = int(module.run(args))
         sys.stdout.flush()
         if getattr(args, "note", ""):

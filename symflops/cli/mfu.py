@@ -28,11 +28,10 @@ from symflops.cli.terminal import (
     argument,
     arguments_of,
     one_of,
-    short,
     width,
     wrapped,
 )
-from symflops.evaluate.units import AS_SOURCE, TWICE_AS_HIGH
+from symflops.evaluate.units import AS_SOURCE, TWICE_AS_HIGH, scaled
 from symflops.support.errors import SymflopsError
 
 MOST_CSV = 512 * 2**20  # bytes of a profile
@@ -92,7 +91,7 @@ def printed(found: dict[str, Any], peak: list[str], asked: str) -> list[str]:
     if found.get("model", {}).get("unit") == AS_SOURCE:
         lines.append(f"{TWICE_AS_HIGH}: MFU {2 * found['mfu']:.4f}")
     if "model" in found:
-        model, amount = found["model"], short(int(found["flops"]))
+        model, amount = found["model"], scaled(int(found["flops"]))
         rules = f"regime {model['regime']}, convention {model['convention']}"
         lines.append(f"{asked or model['spec']}, {rules}: {amount}FLOPs a step")
         if found["hfu"] > found["mfu"]:

@@ -198,7 +198,8 @@ def page(
         others = [name.strip() for name in against.split(",")]
         figures = convention_figures(model, program, known.config or {}, [conventions[0], *others])
     beside = against_baseline(model) if full and not known else None
-    return document(page_of(program, verifications(model.file), regimes or REGIMES, figures, beside), full)
+    shown = tuple(row.name for row in program.regimes) if regimes else REGIMES  # a name is not the text that selects a regime
+    return document(page_of(program, verifications(model.file), shown, figures, beside), full)
 
 
 def tools() -> None:

@@ -13,9 +13,9 @@ from __future__ import annotations
 import argparse
 import json
 
-from symflops.cli.amounts import whole
 from symflops.cli.estimate import asked
 from symflops.cli.terminal import BATCH, CONFIG, CONVENTION, JSON, REGIME, SPEC_OR_CONFIG, argument, arguments_of, of_batch
+from symflops.evaluate.batch_text import whole
 from symflops.evaluate.units import NAMES
 from symflops.support.errors import SymflopsError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from symflops.evaluate.units import PREFIXES
+from symflops.evaluate import units
 from symflops.support.errors import cut, escaped, shown
 
 TYPE_CHECKING = False
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     Argument = Callable[[Any], object]
-
-
-MOST_DIGITS = 40
 
 
 def argument(*names: str, **options: Any) -> Argument:
@@ -126,21 +123,14 @@ def tell(text: object) -> None:
 
 
 def scaled(value: int) -> str:
-    """Format a number with three decimals and an SI prefix, padded to a fixed width."""
-    for power, prefix in PREFIXES:
-        if value >= 10**power:
-            return f"{value / 10**power:9.3f} {prefix}"
-    return f"{value:9d} "
+    """Format a number with an SI prefix, padded to a fixed width."""
+    number, _, prefix = units.scaled(value).partition(" ")
+    return f"{number:>9} {prefix}"
 
 
 def heading_of(args: argparse.Namespace, name: str) -> str:
     """Return the name by which the model of a command line was asked for, else ``name``."""
     return getattr(args, "asked", "") or name
-
-
-def short(value: int) -> str:
-    """Format a number like :func:`scaled`, without surrounding spaces."""
-    return scaled(value).strip()
 
 
 def of_batch(batch: Mapping[str, Any]) -> str:

@@ -20,13 +20,13 @@ from symflops.derive.dependence import run_once
 from symflops.formula.functions import AtLeast, Equal, Excess, Longest, Together, is_index, size_symbol, sizes_in
 from symflops.formula.masks import useful_pairs
 from symflops.formula.polynomial import Polynomial
-from symflops.formula.state import NEW, PAST, PROMPT, RESUMED, SINGLE, SYMBOLS
+from symflops.formula.state import NEW, PAST, PREDICTED, PROMPT, RESUMED, SINGLE, SYMBOLS
 from symflops.formula.summation import closed_sum
 from symflops.formula.truth import Truth, UnknownSizeError
 from symflops.formula.words import as_written
-from symflops.ir.batch import ONCE
 from symflops.ir.contraction import Contraction, Extent
 from symflops.ir.graph import Graph, Length, Limit, Work
+from symflops.ir.index_sets import ONCE
 from symflops.ir.nodes import OF_OTHERS, Node, Operator, with_operators
 from symflops.support.findings import Diagnostic, SpecError
 
@@ -234,7 +234,7 @@ class _Calls:
 
     def __init__(self, tokens: frozenset[Symbol], graph: Graph, mode: str, name: str) -> None:
         self.tokens, self.graph, self.mode, self.name = tokens, graph, mode, name
-        self.lengths = {length.symbol: length.items for length in graph.lengths}
+        self.lengths = {length.symbol: length.items for length in graph.lengths if length.symbol != PREDICTED}
         self.items = {self.lengths[symbol] for symbol in tokens}
         self.first: dict[Expr, Expr] = {PAST: ZERO, RESUMED: ZERO, SINGLE: ZERO, **dict.fromkeys(tokens, PROMPT)}
         self.next: dict[Expr, Expr] = {PAST: PROMPT + INDEX, RESUMED: ONE, SINGLE: ONE, **dict.fromkeys(tokens, ONE)}

@@ -19,6 +19,7 @@ from sympy import Expr, Integer, Symbol
 from symflops.derive.adapters import adapt, with_elements
 from symflops.derive.analyses import Copies, Trains, lives, needs, operand_need, trainable, with_entries
 from symflops.derive.decode import decoded, first_calls, kept_after, kept_alone, spread
+from symflops.derive.heads import with_head
 from symflops.derive.iterations import Facts, iterations
 from symflops.derive.recompute import is_inside, recomputed, reentrant
 from symflops.derive.regime_checks import check_decoding, check_patterns, check_phases, check_size, rules_of
@@ -49,6 +50,7 @@ def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset())
     written, regime = regime, regime.with_patterns(lambda pattern: spelled(pattern, graph.listed))
     check_decoding(regime)
     check_size(graph, regime)
+    graph = with_head(graph, regime)
     graph = with_entries(reentrant(with_elements(adapt(graph, regime.adapters), elements), regime.recompute), regime)
     chosen = dict(graph.chosen)
     check_patterns(graph, written)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from symflops.derive.adapters import KINDS
+from symflops.derive.heads import kinds_of_head
 from symflops.derive.leaving import leaving
 from symflops.derive.recompute import group_of
 from symflops.ir.graph import Graph, ParameterCount
@@ -163,6 +164,8 @@ def rules_of(graph: Graph, regime: Regime, parameters: Sequence[ParameterCount])
     if regime.decode:
         name = "decode" if regime.decode == "step" else regime.decode
         found[name] = frozenset(reference.rpartition(".")[2] for reference in graph.spec.alike) or everything
+    if regime.head:
+        found["head"] = kinds_of_head(graph)
     for adapter in regime.adapters:  # rank-stabilised LoRA only changes a scale, which costs nothing
         name = "dora with dropout" if adapter.dropout else "dora"
         added = (one.kind for one in graph.operators() if any(parameter.adapter for parameter in one.parameters))

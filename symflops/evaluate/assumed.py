@@ -162,7 +162,7 @@ def _alone(stored: Stored, config: Mapping[str, Any], letters: Collection[str]) 
         value = look_up(read, keys)
         if value is not None:
             yield letter, checked(row["kind"], keys[0], value, row.get("items", ""))
-        elif row.get("null") is None and row.get("nullable") and is_null(read, keys):
+        elif row.get("null") is None and row.get("nullable") and (is_null(read, keys) or row["default"] is None):
             yield letter, None
         elif row["kind"] == "flag":
             yield letter, False
@@ -171,5 +171,6 @@ def _alone(stored: Stored, config: Mapping[str, Any], letters: Collection[str]) 
             if isinstance(meaning, dict) and not stored.formulas.letters(meaning["formula"]):
                 meaning = stored.formulas.checked(meaning["formula"], {})
             if meaning is None or isinstance(meaning, dict):
-                raise ConfigError(f"what null makes of '{letter}' depends on other sizes: give its value, or --config")
+                told = f"what null makes of '{letter}' ({keys[0]}) depends on other sizes"
+                raise ConfigError(f"{told}: assume a number, such as {letter}=64, or give all sizes by a config")
             yield letter, meaning

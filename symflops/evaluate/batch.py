@@ -162,7 +162,8 @@ def columns_of(program: Program | Stored, batch: Mapping[str, Any], longest: int
     if unknown:
         if any(stream.name == unknown[0] for stream in program.streams):
             raise FormError(f"the lengths of '{unknown[0]}' are those of other streams: leave it out")
-        hint = did_you_mean(unknown[0], names, f"this model has {', '.join(names) or 'no streams'}")
+        given = "the regime 'full:head=given' takes it" if unknown[0] == "head" else ""
+        hint = given or did_you_mean(unknown[0], names, f"this model has {', '.join(names) or 'no streams'}")
         raise FormError(f"the model has no stream '{unknown[0]}': {hint}")
     real, padded = Side(), Side()
     counts = {

@@ -12,13 +12,22 @@ from symflops.evaluate.config import as_json
 from symflops.evaluate.evidence import evidence, inexact, left_to_class, parts_left_out
 from symflops.evaluate.layouts import implied_streams, inputs_of, sets_of
 from symflops.evaluate.module_tree import markdown_of
-from symflops.evaluate.moments import Flops, Moments, active_of, item_costs, summed, whole_if_possible, whole_total
+from symflops.evaluate.moments import (
+    Flops,
+    Moments,
+    active_of,
+    item_costs,
+    summed,
+    too_many_chosen,
+    whole_if_possible,
+    whole_total,
+)
 from symflops.evaluate.sizes import check_fit, sizes_of, unanswered
 from symflops.evaluate.stored import DamageTold, Line, OtherStructure, config_value, stored_of
 from symflops.evaluate.typical import example_of, lengths_taken
 from symflops.evaluate.unread import check_unread
 from symflops.formula.table import BoundFormulas, ConfigError
-from symflops.ir.batch import PADDED
+from symflops.ir.index_sets import PADDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +92,12 @@ class InterpretedEstimator:
         self.sets, self.moment_sets = sets_of(stored), {row["name"]: row["items"] for row in rows}
         self._names = tuple(self.moment_sets)
         self._plain = None if self.padded else self._names  # names of moments usable without conversion
+        self.parameters: int = whole_total(self._value(chosen["parameters"]))
+        self.trainable_parameters: int = whole_total(self._value(chosen["trainable"]))
+        self.parameters_active = active_of(stored, regime, self.sizes)
         self._unanswered = unanswered(stored, self.config, self.sizes)
+        if self.parameters_active is not None and self.parameters_active > self.parameters:
+            self._unanswered = self._unanswered or too_many_chosen(stored, regime, self.sizes, self.parameters)
         if not self._unanswered:
             _ = self._lines
         self.streams = {stream.name: stream.optional for stream in stored.streams if stream.given}
@@ -91,9 +105,6 @@ class InterpretedEstimator:
         self.implied = tuple(name for name, some in asked if any(one is None or self._value(one) for one in some))
         self.padded_sums = tuple(row["name"] for row in rows if row.get("side"))
         self.whole = tuple(name for name in stored.whole if name in self.moment_sets)
-        self.parameters: int = whole_total(self._value(chosen["parameters"]))
-        self.trainable_parameters: int = whole_total(self._value(chosen["trainable"]))
-        self.parameters_active = active_of(stored, regime, self.sizes)
 
     @cached_property
     def _lines(self) -> list[Line]:

@@ -6,7 +6,7 @@ import sys
 
 from symflops.evaluate.batch import MANY, BatchError
 from symflops.formula.table import ConfigError
-from symflops.ir.batch import ONCE, padded_name
+from symflops.ir.index_sets import ONCE, padded_name
 from symflops.support.errors import SymflopsError
 
 TYPE_CHECKING = False
@@ -152,6 +152,19 @@ def active_of(stored: Stored, regime: str, sizes: Mapping[str, Any]) -> int | No
     """
     formula = stored.regimes[regime].get("active")
     return None if formula is None else int(stored.formulas.checked(formula, sizes))
+
+
+def too_many_chosen(stored: Stored, regime: str, sizes: Mapping[str, Any], parameters: int) -> str:
+    """Explain why more parameters work for a token than there are: a size chooses more experts than the model has."""
+    row, active = stored.regimes[regime], active_of(stored, regime, sizes) or 0
+    only = stored.formulas.letters(row["active"]) - stored.formulas.letters(row["parameters"])
+    for field in stored.document["fields"]:
+        letter, value = field["letter"], sizes.get(field["letter"])
+        if letter in only and type(value) is int:
+            each = active - (active_of(stored, regime, {**sizes, letter: value - 1}) or 0)
+            most = value + (parameters - active) // max(each, 1)
+            return f"the config's '{field['keys'][0]}' is {value}: it has {most} expert{'s' * (most != 1)} to choose from"
+    return "the config chooses more experts for a token than there are"
 
 
 def per_token(total: int, tokens: int | None) -> int | None:

@@ -19,7 +19,7 @@ from symflops.formula.factoring import expanded
 from symflops.formula.formula import ONE, ZERO, Apply, Formula, Num, Sym, TallyOf, evaluate, symbols, walk
 from symflops.formula.terms import Rewriting, Terms, plus, times
 from symflops.ir.batch import Moment, Requirement
-from symflops.ir.program import Amount, Case, Definition, Field, Line, Program, RegimeLines
+from symflops.ir.program import Amount, Case, Definition, Field, Line, Program, RegimeLines, with_definitions
 from symflops.support.errors import SymflopsError
 
 WHOLE = ("count", "number")
@@ -240,7 +240,5 @@ def needed(program: Program) -> Iterator[Definition]:
         return formula
 
     Rewriting(noted)(replace(program, definitions=()))
-    for one in reversed(program.definitions):
-        if one.letter in letters:
-            letters.update(symbols(one.formula))
-            yield one
+    wanted = with_definitions(letters, program)
+    return (one for one in reversed(program.definitions) if one.letter in wanted)

@@ -26,7 +26,7 @@ def scaled(value: int) -> str:
     >>> scaled(6738415616), scaled(12)
     ('6.738 G', '12')
     """
-    found = next(((power, prefix) for power, prefix in PREFIXES if value >= 10**power), None)
+    found = next(((power, prefix) for power, prefix in PREFIXES if abs(value) >= 10**power), None)
     return f"{value / 10 ** found[0]:.3f} {found[1]}" if found else f"{value}"
 
 

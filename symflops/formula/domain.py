@@ -9,7 +9,7 @@ from typing import Any
 from sympy import Basic, Expr, Integer, Symbol, expand
 
 from symflops.formula import functions as fn
-from symflops.formula.truth import NO, YES, Truth, any_of
+from symflops.formula.truth import NO, YES, Truth, all_of, any_of
 from symflops.formula.words import said
 
 
@@ -180,6 +180,11 @@ def divided_under(condition: Truth, value: Any) -> Any:
         return tuple(divided_under(condition, item) for item in value)
     if isinstance(value, Choice):
         return Choice(tuple((case, divided_under(condition, item)) for case, item in value.cases))
+    if isinstance(value, Truth):
+        found = NO
+        for product, factor in value.terms.items():
+            found = found.plus(all_of(Truth.of(divided_under(condition, bracket)) for bracket in product), factor)
+        return found
     if not isinstance(value, Expr) or not value.has(*QUOTIENTS):
         return value
     excluded = {symbol for symbol in condition.expr.free_symbols if excludes_zero(condition, symbol)}

@@ -146,8 +146,15 @@ class _Walker:
         return -value if isinstance(node.op, ast.USub) else value
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        truths = (self.truth(self.visit(value), value) for value in node.values)
-        return all_of(truths) if isinstance(node.op, ast.And) else any_of(truths)
+        both = isinstance(node.op, ast.And)
+        found = YES if both else NO
+        for value in node.values:
+            reached = found if both else ~found
+            if reached is NO:
+                break
+            truth = self.truth(divided_under(reached, self.visit(value)), value)
+            found = found & truth if both else found | truth
+        return found
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         condition = self.truth(self.visit(node.test), node.test)

@@ -59,7 +59,8 @@ def _floor(above: Expr, below: Expr) -> Expr:
         rest = terms + Polynomial({monomial: -1})
         return _floor(atom.args[0] + rest.expr * atom.args[1], below * atom.args[1])
     whole, rest = _parted(terms, Polynomial.of(below))
-    return whole.expr + FloorDiv(rest.expr, Polynomial.of(below).expr)
+    alone = rest.expr  # 0 and -1 are their own quotients, rounded down, by any positive number
+    return whole.expr + (alone if alone in (0, -1) else FloorDiv(alone, Polynomial.of(below).expr))
 
 
 def _is_whole(terms: Polynomial) -> bool:

@@ -7,18 +7,8 @@ from typing import Any
 
 from symflops.formula.formula import ZERO, Formula, Sym, symbols
 from symflops.formula.terms import Terms, sum_of, times
-from symflops.ir.batch import (
-    ONCE,
-    PADDED,
-    BatchCondition,
-    InnerLength,
-    InputInfo,
-    Moment,
-    Requirement,
-    Statistic,
-    StreamInfo,
-    padded_name,
-)
+from symflops.ir.batch import BatchCondition, InnerLength, InputInfo, Moment, Requirement, Statistic, StreamInfo
+from symflops.ir.index_sets import ONCE, PADDED, padded_name
 from symflops.ir.regime import Recompute
 
 
@@ -383,12 +373,18 @@ def in_moments(terms: Terms, program: Program) -> Formula:
     )
 
 
-def needed(formulas: Iterable[Formula], program: Program) -> list[str]:
-    """Letters of the sizes, then of the derived sizes, that ``formulas`` read, directly or through derived sizes."""
-    wanted = {name for formula in formulas for name in symbols(formula)}
+def with_definitions(letters: Iterable[str], program: Program) -> set[str]:
+    """``letters`` and those that they are defined by, directly or through other definitions of ``program``."""
+    wanted = set(letters)
     for definition in reversed(program.definitions):
         if definition.letter in wanted:
             wanted |= set(symbols(definition.formula))
+    return wanted
+
+
+def needed(formulas: Iterable[Formula], program: Program) -> list[str]:
+    """Letters of the sizes, then of the derived sizes, that ``formulas`` read, directly or through derived sizes."""
+    wanted = with_definitions({name for formula in formulas for name in symbols(formula)}, program)
     return [field.letter for field in program.fields if field.letter in wanted] + [
         item.letter for item in program.definitions if item.letter in wanted
     ]

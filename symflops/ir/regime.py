@@ -98,6 +98,8 @@ class Regime:
         parts: Optional parts of the model that run, such as prediction heads that its class does not build.
         decode: Calls that keep a state for later ones: ``prefill`` for a prompt, ``step`` for new tokens after past ones,
             ``generate`` for the sum over all calls of a generation after a prompt; empty for calls that keep none.
+        head: ``given`` if a batch says in a stream ``head`` on how many tokens the head runs; empty for all, and for the last
+            one in a generation.
         doc: What it is.
         adapters: The adapters.
         recompute: Activation checkpointing; None: none.
@@ -117,6 +119,7 @@ class Regime:
     enter_grad: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     decode: str = ""
+    head: str = ""
     doc: str = ""
     adapters: tuple[Adapter, ...] = ()
     recompute: Recompute | None = None

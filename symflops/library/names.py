@@ -94,9 +94,13 @@ def named(word: str, lenient: bool = False) -> Named:
             rows = [entry for entry in entries(found) if any(map(fits, entry.names))]
             if rows:
                 made = resolved(word, rows)
-                name = next(filter(fits, rows[0].names))
-                made.asked = f"{name} ({DEFAULTS if made.defaults else made.spec})"
-                return made
+                return headed(made, next(filter(fits, rows[0].names)))
+    if begun := [(entry, name) for entry in (*repositories_in(found), *models_in(found)) for name in begun_by(plain, entry)]:
+        model, name = begun[0]
+        if len({model_of(entry) for entry, _ in begun}) == 1:
+            made = headed(of_model(word, [entry for entry in models_in(found) if model_of(model) in entry.names]), name)
+            made.note = f"'{word}' is read as {name}"
+            return made
     others = assumed().specs
     if (own := word.removeprefix("assumed/")) in others:
         return Named(word, asked=own)
@@ -105,6 +109,24 @@ def named(word: str, lenient: bool = False) -> Named:
     if word.startswith((".", os.sep)):
         raise UnknownModelError(f"there is no file or folder '{word}'")
     raise UnknownModelError(f"there is no spec '{word}': {suggestion(word, [*every_name(found), *others])}")
+
+
+def headed(made: Named, name: str) -> Named:
+    """Set the name for headings of a resolved word."""
+    made.asked = f"{name} ({DEFAULTS if made.defaults else made.spec})"
+    return made
+
+
+def begun_by(plain: str, entry: Entry) -> Iterator[str]:
+    """Yield the names of an entry of which a part before a hyphen, underscore or dot has the key ``plain``."""
+    for name in entry.names:
+        if any(key(name[:place]) == plain for place, mark in enumerate(name) if mark in "-_."):
+            yield name
+
+
+def model_of(entry: Entry) -> str:
+    """The published model, as ``spec/name``, of its entry or of a repository's."""
+    return entry.thing if isinstance(entry.thing, str) else entry.names[1]
 
 
 def is_config(word: str) -> bool:
@@ -246,23 +268,19 @@ def every_name(found: list[Catalog]) -> Iterator[str]:
 
 
 def suggestion(word: str, known: Iterable[str], otherwise: str = LISTS) -> str:
-    """The hint ``did you mean ...?``: names with the word or all of its parts, else names like it, else ``otherwise``.
-
-    Names like it begin with those that the word holds as most of it: ``qwen2.5-vl-7b`` for ``Qwen/Qwen2.5-VL-7B-Instruct``.
-    """
-    plain, names = key(word), list(dict.fromkeys(known))
-    own = key(word.rpartition("/")[2])
+    """The hint ``did you mean ...?``: names with the word or all of its parts, else names like it, else ``otherwise``."""
+    plain, own, names = key(word), key(word.rpartition("/")[2]), list(dict.fromkeys(known))
     parts = [key(part) for part in word.replace("-", " ").replace("_", " ").replace("/", " ").split()]
     holding = [name for name in names if plain in key(name)] or [
         name for name in names if all(part in key(name) for part in parts)
     ]
     keys = {key(name): name for name in reversed(names)}
-    held = sorted((one for one in keys if one in own and len(own) < 2 * len(one)), key=len, reverse=True)
-    like = dict.fromkeys([*held, *close_to(plain, list(keys), MOST, 0.6)])
-    near = sorted(holding, key=len)[:MOST] or [keys[one] for one in like][:MOST]
+    start = max((one for one in keys if own.startswith(one)), key=len, default="")  # such as the spec of another size
+    alike = dict.fromkeys([*filter(None, [start]), *close_to(plain, list(keys), MOST, 0.6)])
+    near = sorted(holding, key=len) or [keys[one] for one in alike]
     if not near or not plain:
         return otherwise
-    return f"did you mean {' or '.join(map(repr, near))}?"
+    return f"did you mean {' or '.join(map(repr, near[:MOST]))}?"
 
 
 def of_class(reference: str) -> dict[str, Any]:

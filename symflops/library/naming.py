@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from symflops.evaluate.batch_text import batch_of
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.unread import check_unread
 from symflops.library.lookup import by_config, by_name, config_of, interpreted, interpreter, is_file, read_config, result, warn
@@ -13,6 +14,8 @@ from symflops.support.errors import SymflopsError, kind_of
 
 __all__ = ["Named", "estimate", "estimator_for", "estimator_of", "load", "named", "resolve", "selected"]
 
+HEAD = "head"
+"""The stream of the tokens on which a head runs."""
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -186,7 +189,7 @@ def estimator_of(
 
 def estimate(
     config: Any,
-    batch: Mapping[str, Any],
+    batch: Mapping[str, Any] | str,
     *,
     regime: str | None = None,
     convention: str | None = None,
@@ -202,15 +205,54 @@ def estimate(
     Raises:
         SymflopsError: as :func:`symflops.estimate`.
     """
-    return answered(estimator_of(config, None, regime, convention, settings, spec=spec, strict=strict, lenient=lenient), batch)
+    options: dict[str, Any] = {"spec": spec, "strict": strict, "lenient": lenient}
+    model = estimator_of(config, None, regime, convention, settings, **options)
+    batch = batch_for(model, batch)
+    if lacks_head(model, batch):
+        model = estimator_of(config, None, given_head(regime or model.regime), convention, settings, **options)
+    return answered(model, batch)
 
 
-def answered(model: InterpretedEstimator, batch: Mapping[str, Any]) -> Estimate:
+def lacks_head(model: InterpretedEstimator, batch: Any) -> bool:
+    """Whether ``batch`` says on how many tokens the head runs, and the regime of ``model`` runs it on all."""
+    return hasattr(batch, "items") and HEAD in batch and HEAD not in model.streams
+
+
+def batch_for(model: InterpretedEstimator, batch: Mapping[str, Any] | str) -> Mapping[str, Any]:
+    """Return a batch, read for a model if it is a text such as ``8192*8``, as on a command line, but from no file.
+
+    Raises:
+        SymflopsError: the text is no batch.
+    """
+    if isinstance(batch, str) and batch.lstrip().startswith("@"):
+        raise SymflopsError("only a command line takes a batch from a file: read it")
+    return batch_of(batch, model.stored.streams) if isinstance(batch, str) else batch
+
+
+def answered(model: InterpretedEstimator, batch: Mapping[str, Any] | str) -> Estimate:
     """Estimate a batch; the notes are also warnings, of the caller of the caller."""
-    found = result(model, batch)
+    found = result(model, batch_for(model, batch))
     for note in found["notes"]:
         warn(note, 4)
     return found
+
+
+def given_head(regime: Any) -> Any:
+    """``regime`` whose batches have a stream ``head``: the number of tokens on which the head runs."""
+    if isinstance(regime, str) and not is_file(regime) and not regime.startswith("{"):
+        return f"{regime}{',' if ':' in regime else ':'}{HEAD}=given"
+    from dataclasses import replace
+
+    from symflops.api import regime_of
+
+    return replace(regime_of(regime), head="given")
+
+
+def with_head(args: Any, batch: Mapping[str, Any]) -> Any:
+    """The regime of a command line, as :func:`given_head` changes it if ``batch`` has a ``head`` that no spec declares."""
+    spec = getattr(args, "spec", None)
+    known = load(spec).spec.streams if HEAD in batch and isinstance(spec, str) and is_file(spec) else ()
+    return given_head(args.regime) if HEAD in batch and all(one.name.text != HEAD for one in known) else args.regime
 
 
 def load(spec: Any) -> Model:

@@ -27,9 +27,10 @@ from symflops.formula.identifiers import latex_symbol
 from symflops.formula.identities import fewest_terms
 from symflops.formula.polynomial import Polynomial
 from symflops.formula.truth import NO
-from symflops.ir.batch import ONCE, Requirement
+from symflops.ir.batch import Requirement
 from symflops.ir.convention import Convention, inferred_of, regions_of, role_of
 from symflops.ir.graph import Derivation, Graph, Length, Work
+from symflops.ir.index_sets import ONCE
 from symflops.ir.nodes import Loop, Node, walk
 from symflops.ir.patterns import running_texts
 from symflops.ir.program import Case, ConventionRow, Definition, Field, GradientLine, Line, Program, RegimeLines
@@ -39,6 +40,7 @@ from symflops.lower.moments import Amounts, Key, Moments, batch_conditions
 from symflops.lower.names import read_fields, size_fields
 from symflops.lower.requirements import inner_lengths, requirements
 from symflops.read.yaml_nodes import frozen
+from symflops.support.findings import SymflopsError
 
 T = TypeVar("T")
 
@@ -69,6 +71,7 @@ class _Lowering:
         counted: Mapping[str, Sequence[Derivation]],
     ) -> None:
         self.graph = graph
+        self.measures = same_batches(derivations)
         symbols = frozenset(length.symbol for length in graph.lengths)
         self.derivations = [in_lines(derivation, symbols) for derivation in derivations]
         self.counted = {
@@ -80,7 +83,6 @@ class _Lowering:
         atoms = count_atoms(every)
         letters = letters_in_order(graph)
         self.formulas = Formulas({letter: rank for rank, letter in reversed(list(enumerate(letters)))}, atoms)
-        self.measures = measures(graph, self.derivations[0])
         lengths = [length for group in self.measures.values() for length in group]
         self.parameters = Parameters(self.formulas)
         sided = any(work.contraction.side for derivation in derivations for work in derivation.work)
@@ -315,6 +317,19 @@ def measures(graph: Graph, derivation: Derivation) -> dict[Symbol, tuple[Length,
     """
     mode, tokens = derivation.regime.decode, derivation.decodes
     return {length.symbol: variables(mode, length) if length.symbol in tokens else (length,) for length in graph.lengths}
+
+
+def same_batches(derivations: Sequence[Derivation]) -> dict[Symbol, tuple[Length, ...]]:
+    """The lengths that a batch gives under each regime, as :func:`measures` returns them.
+
+    Raises:
+        SymflopsError: batches have another form under another regime.
+    """
+    first, *others = ((one.regime.name, measures(one.graph, one)) for one in derivations)
+    for name, found in others:
+        if found != first[1]:
+            raise SymflopsError(f"batches of the regimes '{first[0]}' and '{name}' have different forms: derive each by itself")
+    return first[1]
 
 
 def labels(nodes: tuple[Node, ...]) -> Iterator[tuple[str, str]]:

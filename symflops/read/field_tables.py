@@ -173,6 +173,7 @@ PHASE = (
     Field("regime", Form.TEXT, "the regime of a further run of the model", required=True),
     Field("times", Form.COUNT, "how often it runs"),
 )
+HEAD = Field("head", Form.WORD, "'given': a batch has 'head', on how many tokens the head runs", words=("given",))
 REGIME = (
     Field("name", Form.TEXT, "what it is called"),
     Field("doc", Form.TEXT, "what it is"),
@@ -183,6 +184,7 @@ REGIME = (
         "calls that keep a state: a prompt, new tokens over past ones, or a whole generation",
         words=("prefill", "step", "generate"),
     ),
+    HEAD,
     *TRAINING,
     Field("adapters", Form.LIST, "adapters beside linears and convolutions", fields=ADAPTER),
     Field("recompute", Form.FIELDS, "what the backward pass computes again", fields=RECOMPUTE),

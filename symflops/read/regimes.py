@@ -10,7 +10,7 @@ from typing import Any
 
 from symflops.ir.regime import Adapter, Passes, Phase, Recompute, Regime
 from symflops.ops.kind import words_of
-from symflops.read.field_tables import ADAPTER, LISTS, PASSES, PHASE, RECOMPUTE, REGIME
+from symflops.read.field_tables import ADAPTER, HEAD, LISTS, PASSES, PHASE, RECOMPUTE, REGIME
 from symflops.read.shapes import Shapes
 from symflops.read.yaml_nodes import Node, Scalar, Sequence as SequenceNode, read_yaml
 from symflops.support.findings import Diagnostic, Reporter, Source, Span, SpecError, did_you_mean
@@ -67,6 +67,7 @@ class _Reader:
             text(given.get("name"), "'name'"),
             doc=text(given.get("doc"), "'doc'"),
             decode=self.shapes.one_of(given["decode"], DECODE, "'decode'") if "decode" in given else "",
+            head=self.shapes.one_of(given["head"], HEAD.words, "'head'") if "head" in given else "",
             lenient=self.shapes.flag(given.get("lenient")),
             adapters=tuple(self.adapter(node) for node in self.bounded(given.get("adapters"), "adapters", MOST_ADAPTERS)),
             recompute=self.recompute(given["recompute"]) if "recompute" in given else None,
@@ -149,14 +150,17 @@ def inline_regime(text: str, base: Regime) -> Regime:
 
     Args:
         text: ``key=value`` items separated by commas, lists separated by ``|``. The keys are the fields of adapters (``r`` is
-            ``rank``), of recomputation and of passes, and the lists ``train``, ``freeze``, ``loss``, ...
+            ``rank``), of recomputation and of passes, ``head``, and the lists ``train``, ``freeze``, ``loss``, ...
         base: The regime to change.
 
     Raises:
         SpecError: an unknown key or a value that does not fit it.
     """
     changes = _changes_of(text)
-    lines = [f"name: {base.name}", "train: " + _yaml_list(changes.pop("train", "|".join(base.train)))]
+    head = changes.pop("head", base.head)
+    name = f"{base.name}:head={head}" if head != base.head else base.name  # its batches have another form
+    lines = [f"name: {name}", "train: " + _yaml_list(changes.pop("train", "|".join(base.train)))]
+    lines += [f"head: {head}"] if head else []
     lists = {key: changes.pop(key, "|".join(getattr(base, key))) for key in LISTS if key != "train"}
     lines += [f"{key}: {_yaml_list(text)}" for key, text in lists.items() if text]
     adapter = {key: changes.pop(key) for key in words_of(ADAPTER) if key in changes}
@@ -176,7 +180,7 @@ def inline_regime(text: str, base: Regime) -> Regime:
 
 def _changes_of(text: str) -> dict[str, str]:
     changes: dict[str, str] = {}
-    known = (*LISTS, *words_of((*ADAPTER, *RECOMPUTE, *PASSES)))
+    known = (*LISTS, *words_of((HEAD, *ADAPTER, *RECOMPUTE, *PASSES)))
     for part in filter(None, text.split(",")):
         key, _, value = part.partition("=")
         changes[{"r": "rank"}.get(key.strip(), key.strip())] = value.strip()

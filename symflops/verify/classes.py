@@ -47,6 +47,13 @@ CONFIGS = ("config", "cfg", "conf", "args", "hparams")
 """Names of constructor arguments that hold a config, if nothing says its class."""
 
 
+def plain_lists(value: Any) -> Any:
+    """A value of a config with lists in place of tuples, as JSON has them."""
+    if isinstance(value, Mapping):
+        return {name: plain_lists(one) for name, one in value.items()}
+    return [plain_lists(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
 def class_of(reference: str, folder: Path | None = None) -> Any:
     """Import the module class that ``reference`` names, from a known package or a file in ``folder``.
 

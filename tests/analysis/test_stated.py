@@ -87,6 +87,14 @@ def test_a_difference_is_explained(tmp_path: Path, figure: str, value: int, caus
     assert any(line.split()[:2] == ["table", "64,000"] for line in other.note.split("\n")) and max(map(len, other.note.split("\n"))) < 75
 
 
+def test_a_table_has_whole_names(tmp_path: Path) -> None:
+    name = "a_" + "long_" * 12 + "name"
+    (tmp_path / "small.yaml").write_text(SPEC.format(expect="{parameters: 5}", variants="{}").replace("- up:", f"- {name}:"), "utf-8")
+    (other,) = [one for one in findings(find_spec(tmp_path / "small.yaml")) if one.code == "other-figure"]
+    lines = [line for line in other.note.split("\n") if line.endswith("%")]
+    assert any(line.startswith(f"layers.*.{name} ") for line in lines) and len(set(map(len, lines))) == 1
+
+
 def test_flops_of_other_rules_are_recognised(tmp_path: Path) -> None:
     rules = "{flops_per_token: 1, regime: forward, convention: linears}"
     (other,) = told(tmp_path, rules)

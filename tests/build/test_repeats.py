@@ -9,7 +9,7 @@ import pytest
 from symflops.api import Model
 from symflops.read.read import read
 from symflops.read.spec_files import SpecFile
-from symflops.support.findings import Source, SpecError
+from symflops.support.findings import Source, SpecError, SymflopsError
 
 HEAD = """language: 2
 name: turns
@@ -63,3 +63,16 @@ def test_a_parameter_that_all_iterations_would_share_is_told(body: str, hint: st
 )  # fmt: skip
 def test_what_has_an_index_or_is_shared_on_purpose_is_taken(body: str, count: int) -> None:
     assert parameters(body) == 16 * count + 20
+
+
+@pytest.mark.parametrize("chunks", ["{c: x/L, t: L}", "{c: x//L, t: L}"])
+def test_an_axis_of_a_quotient_is_repeated_over(chunks: str) -> None:
+    made = "  - {op: reshape, from: t, stream: STREAM, to: s}\n  - {op: zeros, like: t, stream: {}, width: D, to: state}\n  - repeat: {axis: c, of: s}\n    graph: [{a: {op: linear, from: state, width: D, bias: false, to: state}}]"
+    head = HEAD.replace("streams:", "requires: {whole chunks: x % L == 0}\nstreams:")
+    text = head + made.replace("STREAM", chunks) + TAIL.replace("from: t", "from: state")
+    model = Model(SpecFile(Path("."), Path("turns.yaml"), "turns.yaml"), read(Source("turns.yaml", text), lambda name: None))
+    found = model.estimator({}, "full", "torch")
+    assert found.forward(found.moments(text=[12, 3])) == 2 * ((4 + 1) * 16 + 2 * 16)
+    assert found.backward(found.moments(text=[12])) == 2 * (3 * 16 + 4 * 16 + 2 * 16)
+    with pytest.raises(SymflopsError, match="whole chunks|does not divide"):
+        found.forward(found.moments(text=[10]))

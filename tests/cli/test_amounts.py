@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from symflops.cli.amounts import PREFIXES, amount, batch_of, share, whole
+import symflops
+from symflops.cli.amounts import share
 from symflops.cli.main import COMMANDS, GROUPS, main
+from symflops.evaluate.batch_text import PREFIXES, amount, batch_of, whole
 from symflops.library.catalog import PACKAGE
 from symflops.library.lookup import by_name, interpreter
 from symflops.library.pipelines import rules
@@ -84,11 +86,23 @@ def test_no_batches(text, told):
         batch_of(text, IMAGES)
 
 
-def test_a_comma_inside_of_a_number_is_told(capsys):
-    assert batch_of("16,384*8", TEXT) == {"text": [16, *[384] * 8]} and batch_of("latent=1,536; prompt=77", IMAGES)["latent"] == [1, 536]
-    told = capsys.readouterr().err
-    assert "items of 16 and 384*8; the number is 16384*8" in told and "items of 1 and 536; the number is 1536" in told
-    assert batch_of("4096,1024", TEXT) and batch_of("512,64", TEXT) and capsys.readouterr().err == ""
+def test_functions_take_the_texts_of_a_command_line(recwarn):
+    eight = {"text": [64] * 8}
+    assert symflops.estimate("llama3-8b", "64*8") == symflops.estimate("llama3-8b", eight) and symflops.explain("llama3-8b", "64*8").batch == eight
+    assert symflops.compare("llama3-8b", "text=64*8", regimes=["full"]) == symflops.compare("llama3-8b", eight, regimes=["full"])
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="items of 1 and 536"):
+        symflops.estimate("llama3-8b", "1,536")
+    for text, told in (("64x", "takes a number"), ("@batch.json", "command line"), ("latent=3", "latent")):
+        with pytest.raises(SymflopsError, match=told):
+            symflops.estimate("llama3-8b", text)
+
+
+def test_a_comma_inside_of_a_number_is_told():
+    told: list[str] = []
+    assert batch_of("16,384*8", TEXT, told.append) == {"text": [16, *[384] * 8]} and batch_of("latent=1,536; prompt=77", IMAGES, told.append)["latent"] == [1, 536]
+    assert "items of 16 and 384*8; the number is 16384*8" in told[0] and "items of 1 and 536; the number is 1536" in told[1]
+    assert batch_of("4096,1024", TEXT, told.append) and batch_of("512,64", TEXT, told.append) and len(told) == 2
     with pytest.raises(SymflopsError, match="comma is between items of a stream, text=4096,1024"):
         batch_of("4096;1024", TEXT)
 

@@ -10,8 +10,10 @@ import pytest
 from symflops.api import convention_of
 from symflops.compiler import Request, compile_spec
 from symflops.evaluate.interpreted import InterpretedEstimator
+from symflops.formula.table import ConfigError
 from symflops.ir.convention import Convention
 from symflops.library.catalog import by_name
+from symflops.library.lookup import interpreter
 from symflops.read.spec_files import pages
 from symflops.support.findings import Source
 from tests import shipped
@@ -106,3 +108,13 @@ def test_attention_inside_of_experts_counts_as_routed_or_executed(rules):
         model = InterpretedEstimator(made.program, config, regime="", convention=rules)
         found.append([model.forward(model.moments(text=[5, 3])), model.backward(model.moments(text=[5, 3]))])
     assert found[0] == found[1] and found[0][0] > 0
+
+
+@pytest.mark.parametrize(("name", "experts", "chosen"), [("mixtral", "num_local_experts", 2), ("qwen3_moe", "num_experts", 8), ("gpt_oss", "num_local_experts", 4), ("kimi_linear", "num_experts", 8)])
+def test_a_token_has_no_more_experts_than_there_are(name, experts, chosen):
+    """The class can be built with fewer, and fails when it chooses among them."""
+    few = interpreter(name, {experts: chosen - 1})
+    assert few.parameters > 0
+    with pytest.raises(ConfigError, match=f"is {chosen}: it has {chosen - 1} expert"):
+        few.forward({"text": [16]})
+    assert interpreter(name, {experts: chosen}).forward({"text": [16]}) > 0

@@ -151,11 +151,13 @@ def shape_of(value: Any) -> list[int]:
 
 def changes_of(reference: str, config: dict[str, Any], complete: dict[str, Any]) -> Any:
     """Other configs: each field varied alone, then several together, then without some."""
-    from symflops.draft.prove.vary_fields import every_field, renamed, with_values
-    from symflops.draft.trace.steps import completed, referenced
+    from symflops.draft.prove.vary_fields import every_field, renamed
+    from symflops.draft.trace.steps import completed
     from symflops.verify.census.fields import value_at
-    from symflops.verify.census.survey import plain_lists, widths
+    from symflops.verify.census.observation import with_values
+    from symflops.verify.census.survey import widths
     from symflops.verify.census.variations import Words, alike, variations
+    from symflops.verify.classes import plain_lists, referenced
 
     kind, random = referenced(reference), Random(SEED)
     base, words = completed(kind, complete), Words(kind)

@@ -74,22 +74,20 @@ def test_the_table_by_module_adds_up(name: str) -> None:
     assert shares and abs(sum(map(float, shares)) - 100) < 0.02 * len(shares)
 
 
-def value(program: Any, lengths: dict[str, list[int]], row: Any, side: str) -> Any:
-    sizes = default_sizes(program) or {}
+def value(program: Any, lengths: dict[str, list[int]], row: Any, side: str, **changed: int) -> Any:
+    sizes = (default_sizes(program) or {}) | changed
     sums = {f"moment@{place}": value for place, value in enumerate(Step(program, sizes, lengths).moments("symflops"))}
     return evaluate(getattr(row, side), sizes | sums)
 
 
 def test_a_pair_is_one_query_and_one_key() -> None:
     """By counting: what a causal mask and a window leave of all pairs, and 2*H*d FLOPs for the scores of each."""
-    for name, stream, length, kept in (("llama", "text", 7, lambda q, k: k <= q), ("mistral", "text", 5000, lambda q, k: q - 4096 < k <= q)):
+    for name, changed, kept in (("llama", {}, lambda q, k: k <= q), ("mistral", {"W": 3}, lambda q, k: q - 3 < k <= q), ("mistral", {"W": 9}, lambda q, k: k <= q)):
         program = shipped.load(name).typical(["full"], ["symflops", "torch"])
         shown, sizes = page(program), default_sizes(program)
         (amount,) = (one for one in shown.amounts if one.name.endswith("pairs"))
-        useful = sum(min(query + 1, length if name == "llama" else 4096) for query in range(length))
-        assert length > 50 or useful == sum(kept(query, key) for query in range(length) for key in range(length))
-        assert value(program, {stream: [length]}, amount, "executed") == length**2
-        assert value(program, {stream: [length]}, amount, "useful") == useful
+        assert value(program, {"text": [7]}, amount, "executed", **changed) == 7**2
+        assert value(program, {"text": [7]}, amount, "useful", **changed) == sum(kept(query, key) for query in range(7) for key in range(7))
         units = {evaluate(row.unit, sizes) for row in shown.regimes[0].rows if row.amount == amount.name}
         assert sizes is not None and units == {2 * sizes["H"] * sizes["d"]}
 

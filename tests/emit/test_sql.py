@@ -84,9 +84,9 @@ def writer(engine, totals, **options):
     return Writer(engine, "lengths", lengths_up_to(totals), **options)
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 16, 2))
-def test_every_spec_sums_up_to_the_integers_of_python(name):
-    model = model_of(name)
+@pytest.mark.parametrize("name, regime", [*((name, "full") for name in sampled(NAMES, 16, 2)), ("llama", "full:head=given")])
+def test_every_spec_sums_up_to_the_integers_of_python(name, regime):
+    model = model_of(name, regime)
     columns = columns_of(model)
     if model.whole:
         with pytest.raises(SymflopsError, match="not sums over rows"):

@@ -19,7 +19,8 @@ def joined(inner):
     divided = pairs.filter(lambda two: two[1] != 0)
     return st.one_of(
         pairs.map(lambda two: two[0] + two[1]), pairs.map(lambda two: two[0] * two[1]), pairs.map(lambda two: two[0] - two[1]),
-        divided.map(lambda two: sympy.floor(two[0] / two[1])), divided.map(lambda two: sympy.Mod(two[0], two[1])),
+        divided.map(lambda two: sympy.floor(two[0] / two[1])), divided.map(lambda two: sympy.ceiling(two[0] / two[1])),
+        divided.map(lambda two: sympy.Mod(two[0], two[1])),
         pairs.map(lambda two: sympy.Max(*two)), divided.map(lambda two: two[0] / two[1]), inner.map(lambda one: one**2),
     )
 

@@ -136,6 +136,13 @@ def test_assumptions_of_a_user() -> None:
         forms.estimator({"first_k_dense_replace": 3})
 
 
+@pytest.mark.parametrize("name", ["mixtral", "phi3", "mistral"])
+def test_a_window_that_may_be_null_can_be_assumed_so(name: str) -> None:
+    """Also where null is the default, and the class takes a config's null for nothing said."""
+    forms = shipped.load(name).derive(assume="W=null")
+    assert set(forms.forward) == {"x", "xx"} == set(shipped.load(name).derive(assume={"sliding_window": None}).forward)
+
+
 def test_a_config_decides_and_numbers_are_its_own() -> None:
     model = shipped.load("deepseek_v3")
     config = {"num_hidden_layers": 2, "first_k_dense_replace": 5}

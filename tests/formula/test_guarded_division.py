@@ -23,6 +23,9 @@ graph:
 WIDTH = HEAD + '  - q: {op: linear, from: h, width: "D//C if C > 0 else D", bias: false, to: y}\noutputs: [y]\n'
 ROWS = HEAD + '  - p: {op: pad, from: h, axes: {x: "ceil(x, O)*O if O != null else x + 1"}, to: g}\n  - q: {op: linear, from: g, width: D, bias: false, to: y}\noutputs: [y]\n'
 NESTED = HEAD + '  - q: {op: linear, from: h, width: "(D % C + 1 if C < 5 else D//(2*C)) if C != 0 and D > 1 else 3", bias: false, to: y}\noutputs: [y]\n'
+EITHER = HEAD + '  - q: {op: linear, from: h, width: "3 if C == 0 or D % C == 0 else 2", bias: false, to: y}\noutputs: [y]\n'
+BOTH = HEAD + '  - q: {op: linear, from: h, width: "3 if C != 0 and D > 1 and D // C > 2 else 2", bias: false, to: y}\noutputs: [y]\n'
+PERIOD = HEAD + "  - layers:\n      repeat: 5\n      index: i\n      graph: [{q: {op: linear, from: h, width: D, bias: false, when: WHEN, add_to: h}}]\noutputs: [h]\n"
 
 
 def width(text: str, config: dict[str, int | None]) -> int:
@@ -60,3 +63,16 @@ def test_a_module_reads_whether_a_size_in_a_length_is_given(other):
     assert figures(module.formulas, sizes_for(module.formulas, ours.stored, ours.sizes), {"text": [9, 5]}, "full", "torch")[2] == ours.forward(ours.moments(text=[9, 5]))
     both = theirs.moments(text=[9])
     assert theirs.terms(9) == tuple(getattr(both, item.name) for item in one.program(["full"], ["torch"]).moments)
+
+
+@given(st.integers(0, 14))
+def test_a_condition_behind_one_that_excludes_its_divisor(chunk):
+    assert width(EITHER, {"chunk": chunk}) == (3 if chunk == 0 or 12 % chunk == 0 else 2)
+    assert width(BOTH, {"chunk": chunk}) == (3 if chunk != 0 and 12 // chunk > 2 else 2)
+
+
+@pytest.mark.parametrize("chunk", range(7))
+@pytest.mark.parametrize("when", ["C == 0 or i % C != C - 1", "C > 0 and i % C == C - 1"])
+def test_a_period_that_may_be_0(when, chunk):
+    layers = sum(bool(eval(when, {"C": chunk, "i": i})) for i in range(5))
+    assert width(PERIOD.replace("WHEN", when), {"chunk": chunk}) == 12 * layers

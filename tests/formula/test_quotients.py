@@ -78,3 +78,13 @@ def test_a_demand_of_a_remainder_makes_lengths_equal() -> None:
     assert not definitions.equal(same, M)
     definitions.require(Truth.of(Equal(Modulo(K, Integer(2)), Integer(1))))
     assert definitions.equal(same, M) and definitions.equal(CeilDiv(K, Integer(2)), FloorDiv(K, Integer(2)) + 1)
+
+
+def test_a_demand_that_a_size_divides_a_length_makes_lengths_equal() -> None:
+    definitions = Definitions()
+    for same in (K * FloorDiv(M, K), K * CeilDiv(M, K), M + Modulo(M, K)):
+        assert not definitions.equal(same, M)
+    definitions.require(Truth.of(Equal(Modulo(M, K), Integer(0))))
+    for same in (K * FloorDiv(M, K), K * CeilDiv(M, K), M + Modulo(M, K)):
+        assert definitions.equal(same, M)
+    assert not definitions.equal(H * FloorDiv(M, H), M)

@@ -281,7 +281,7 @@ def _batch(stock: Stock, case: Case) -> Callable[[], str]:
     catalog, program = stock.generated(name), stock.programs[name]
 
     def run() -> str:
-        from symflops.cli.amounts import batch_of
+        from symflops.evaluate.batch_text import batch_of
 
         try:
             batch = batch_of(case.data.decode("utf-8", "replace"))

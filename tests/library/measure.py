@@ -3,11 +3,13 @@
     python -m tests.library.measure convnext lstm
     python -m tests.library.measure --regimes clip resnet:0:resnet.encoder.stages.*.layers.*
     python -m tests.library.measure --decoding llama mamba2:all
+    python -m tests.library.measure --heads llama roberta_masked_lm:1
 
 A page proves its closed forms by a record: of full training, with a loss over all outputs, on inputs without gradients, and of the structure that the
 page has. The case is the first of that structure in the spec's file of cases. With ``--regimes`` a case, by its number, is
 measured under regimes, and ``tests/data/regimes`` gets the records: what the rules of regimes do to each kind of operator. With
-``--decoding`` each class of a spec that can generate is measured with its cache, on its first case that has one, or on all.
+``--decoding`` each class of a spec that can generate is measured with its cache, on its first case that has one, or on all. With
+``--heads`` a case, by its number, is measured with ``logits_to_keep``.
 """
 
 from __future__ import annotations
@@ -50,15 +52,15 @@ def told(value: Any) -> Any:
     return {"value": value.tolist()}
 
 
-def measured(model: Model, case: LiveCase) -> dict[str, Any]:
-    """The record of a case."""
+def measured(model: Model, case: LiveCase, **more: Any) -> dict[str, Any]:
+    """The record of a case, with ``more`` arguments."""
     reference = reference_of(model, case)
     package, name = reference.rpartition(".")[0], reference.rpartition(".")[2]
     real, built = build(reference, case)
     config = in_evaluation(model.spec, built)
     program = model.program(["full"], ["torch"], config)
     sizes = InterpretedEstimator(program, config, regime="full", convention="torch").sizes
-    arguments = moved(arguments_of(program, case.batch, sizes, case.arguments), case.device)
+    arguments = moved(arguments_of(program, case.batch, sizes, case.arguments), case.device) | more
     outputs = outputs_of(model)
     forward, backward = run(real, arguments, case, train=True, outputs=outputs)
     shapes, _ = parameters_of(real)
@@ -188,7 +190,21 @@ def decoded(model: Model, case: LiveCase, tag: str) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def of_head(name: str, row: int, kept: int = 3) -> None:
+    """Measure a case of a spec with its head on the last tokens of each sample."""
+    model = load(name)
+    case = cases_of(model.file)[row]
+    record = measured(model, case, logits_to_keep=kept)
+    batch = {**case.batch, "head": [kept] * len(case.batch["text"])}
+    given = {"tag": f"{row}-head", "regime": {"train": ["*"], "adapters": [], "head": "given"}, "batch": batch}
+    add(REGIMES / f"{record['class']}_heads.json", [{**record, **given, "id": record["id"].replace(f"/{TAG}", f"/{row}-head")}])
+
+
 def main(names: list[str]) -> None:
+    if names[:1] == ["--heads"]:
+        for name in names[1:]:
+            of_head(name.partition(":")[0], int(name.partition(":")[2] or 0))
+        return
     if names[:1] == ["--decoding"]:
         for name in names[1:]:
             decoding(name.partition(":")[0], name.endswith(":all"))

@@ -13,7 +13,7 @@ from symflops.cli.main import main
 from symflops.evaluate.config import as_read, look_up, put
 from symflops.evaluate.unread import _names
 from symflops.library.catalog import UnknownModelError, catalogs
-from symflops.library.names import key
+from symflops.library.names import every_name, key
 from symflops.library.naming import named
 from symflops.library.settings import changed, settings_in
 from symflops.support.errors import SymflopsError
@@ -65,13 +65,32 @@ def test_case_and_separators_make_no_difference(word, asked):
 
 @pytest.mark.parametrize(
     ("word", "near"),
-    [("qwen3-30b", "qwen3-30b-a3b"), ("llama 405b", "llama-3.1-405b"), ("lama3-8b", "llama3-8b"), ("stable-diffusion-xl", "stable-diffusion-xl-base-1.0"), ("Qwen/Qwen3-80B", "Qwen"), ("Qwen/Qwen2.5-VL-7B-Instruct", "did you mean 'qwen2.5-vl-7b'"), ("gemma-3-27b", "'gemma3'")],
+    [("mistral-7b", "mistral-7b-v0.3"), ("wan2.1", "Wan2.1-T2V-14B"), ("gemma-3-27b", "'gemma3'"), ("llama-4-scout", "'llama4'"), ("llama 405b", "llama-3.1-405b"), ("lama3-8b", "llama3-8b"), ("stable-diffusion-xl", "stable-diffusion-xl-base-1.0"), ("Qwen/Qwen3-80B", "Qwen"), ("Qwen/Qwen2.5-VL-7B-Instruct", "did you mean 'qwen2.5-vl-7b'")],
 )
 def test_a_near_miss_lists_what_was_meant(word, near, capsys):
     with pytest.raises(UnknownModelError, match=re.escape(near)):
         named(word)
     assert main(["estimate", word]) == 2
     assert near in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("word", "name"), [("mixtral-8x7b", "Mixtral-8x7B-v0.1"), ("FLUX_dev", "flux-dev-1024px"), ("qwen3-30b", "Qwen3-30B-A3B"), ("flux.1 dev", "FLUX.1-dev")])
+def test_a_word_that_begins_the_name_of_one_model_alone_is_this_model(word, name, capsys):
+    found, full = named(word), named(name)
+    assert (found.spec, found.config, found.asked, found.whole) == (full.spec, full.config, f"{name} ({full.spec})", True)
+    assert bool(found.note) == (key(word) != key(name)) and name in f"{found.note} {found.asked}"
+
+
+@pytest.mark.parametrize("repository", sampled(sorted(REPOSITORIES), 10))
+def test_no_beginning_is_one_of_several_models(repository):
+    """What a cut name resolves to has, as the witness, no other model whose name goes on from there at a separator."""
+    known = {key(name) for name in every_name(catalogs())}
+    for place in (place for place, mark in enumerate(repository) if mark in "-_." and place > repository.index("/")):
+        word = repository[:place]
+        others = {row["model"] for name, row in REPOSITORIES.items() for one in (name, *row.get("also", ())) if re.match(re.escape(word) + "[-_.]", one)}
+        if len(others) > 1 and key(word) not in known:
+            with pytest.raises(UnknownModelError):
+                named(word)
 
 
 def test_a_path_wins_over_a_name(tmp_path, monkeypatch):

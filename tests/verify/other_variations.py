@@ -27,11 +27,11 @@ from symflops.read.spec_files import find_spec
 from symflops.support.errors import SymflopsError
 from symflops.verify.cases import LiveCase, cases_of
 from symflops.verify.census.fields import ConfigField, value_at
-from symflops.verify.census.observation import Derived, Observed, TooSlowError, changed, observed
-from symflops.verify.census.survey import Base, Survey, difference, plain_lists, widths
+from symflops.verify.census.observation import Derived, Observed, TooSlowError, observed, with_values
+from symflops.verify.census.survey import Base, Survey, difference, widths
 from symflops.verify.census.take import of_each_config, quiet
 from symflops.verify.census.variations import Changes, edges, variations
-from symflops.verify.classes import in_evaluation
+from symflops.verify.classes import in_evaluation, plain_lists
 from symflops.verify.live import reference_of
 from tests.verify.variations import variations as fixed
 
@@ -106,7 +106,8 @@ class Others:
 
     def case(self, base: Base, changes: Changes) -> LiveCase:
         """The case of a base with changes; what is left out may be large by default, and is built on the meta device."""
-        case = changed(base.case, {path: value for path, value in changes.items() if value != LEFT_OUT}, self.survey.aliases)
+        kept = {path: value for path, value in changes.items() if value != LEFT_OUT}
+        case = replace(base.case, config=with_values(base.case.config, kept, {}, self.survey.aliases))
         for path in (path for path, value in changes.items() if value == LEFT_OUT):
             part, _, last = path.rpartition(".")
             inner = value_at(case.config, part) if part else case.config

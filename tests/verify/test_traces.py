@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+import time
 from functools import cache
 from typing import Any
 
@@ -20,10 +21,12 @@ from symflops.cli.main import main
 from symflops.support.errors import SymflopsError
 from symflops.verify.running import counter, plain_attention
 from symflops.verify.symbolic.explore import example_of
+from symflops.verify.symbolic.forms import forms_of
 from symflops.verify.symbolic.inputs import Given
 from symflops.verify.symbolic.passes import count
 from symflops.verify.symbolic.printing import as_json, in_terminal, parsed
-from symflops.verify.symbolic.target import Target
+from symflops.verify.symbolic.prove import Proof, Prover
+from symflops.verify.symbolic.target import LiveTarget, Target
 from symflops.verify.symbolic.traced import Traced, text_of
 from tests.verify import traced_modules as modules
 
@@ -119,6 +122,15 @@ def test_the_domain_has_what_the_class_refuses_and_what_costs_something_else():
     with pytest.raises(SymflopsError, match="outside of the domain of Branching: s < 20"):
         branching.at({"b": 2, "s": 20})
     assert branching.at({"b": 2, "s": 19})["forward"] == 2 * 38 * 64
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_a_domain_for_which_no_time_was_left_has_all_conditions_of_the_trace(seconds):
+    example = example_of(LiveTarget(modules.Branching()), Given((torch.randn(2, 7, 8),), {}, (), False))
+    prover, proof = Prover(forms_of(example, 60.0)), Proof()
+    prover.reduce(proof, time.process_time() + seconds)
+    domain = {text_of(one) for one, _ in proof.domain}
+    assert domain == ({"s < 20"} if seconds else {text_of(guard) for guard, _ in prover.guards}) and "s < 20" in domain
 
 
 def test_a_number_of_unequal_layers_is_a_number():

@@ -5,7 +5,6 @@ The variations come from the census of the library; the inputs are those of the 
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,9 +25,10 @@ from symflops.draft.write.draft_document import Document
 from symflops.support.findings import SymflopsError
 from symflops.training.introspect.tree import starred
 from symflops.verify.census.fields import ConfigField, fields_of, settable, undeclared, value_at
-from symflops.verify.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, plain_lists, widths
+from symflops.verify.census.observation import with_values
+from symflops.verify.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, widths
 from symflops.verify.census.variations import Changes, Words, alike, partnered, unlisted, variations
-from symflops.verify.classes import referenced
+from symflops.verify.classes import plain_lists, referenced
 from symflops.verify.limits import attempt
 
 MOST_SECONDS = 20.0  # for one variation
@@ -304,24 +304,3 @@ def every_field(kind: Any, config: Mapping[str, Any]) -> list[ConfigField]:
     inner = [ConfigField(f"{name}.{key}") for name in parts for key in config[name] if isinstance(key, str)]
     inner = [item for item in inner if item.path not in known and not any(path.startswith(f"{item.path}.") for path in known)]
     return [*(item for item in found if item.path not in parts), *inner, *undeclared(kind, config, known)]
-
-
-def with_values(
-    config: Mapping[str, Any], changes: Changes, complete: Mapping[str, Any], aliases: Mapping[str, str]
-) -> dict[str, Any]:
-    """``config`` with ``changes`` applied; missing parts come from ``complete``, aliases are removed."""
-    found: dict[str, Any] = copy.deepcopy(dict(config))
-    for path, value in changes.items():
-        *outer, last = path.split(".")
-        inner, whole = found, complete
-        for word in outer:
-            whole = whole.get(word) or {}
-            if not isinstance(inner.get(word), dict):
-                inner[word] = copy.deepcopy(dict(whole))
-            inner = inner[word]
-        for alias, name in aliases.items():
-            if last in (alias, name):
-                inner.pop(alias, None)
-                inner.pop(name, None)
-        inner[last] = copy.deepcopy(value)
-    return found

@@ -25,7 +25,7 @@ from symflops.draft.prove.points import (
     value_proofs,
 )
 from symflops.draft.prove.prove import TOGETHER, Proof, Prover, first_line, model_of
-from symflops.draft.prove.vary_fields import FieldSurvey, with_values
+from symflops.draft.prove.vary_fields import FieldSurvey
 from symflops.draft.study import Draft, Study
 from symflops.draft.trace.steps import Subject, full_config
 from symflops.draft.write.draft_document import Document
@@ -34,11 +34,12 @@ from symflops.ir.spec import Spec
 from symflops.library.records.census import SCHEMA, spec_digest
 from symflops.support.findings import SymflopsError
 from symflops.verify.census.fields import value_at
+from symflops.verify.census.observation import with_values
 from symflops.verify.census.summary import guard, made_from, open_to_words, relation_guard, values_of, values_of_absent_fields
-from symflops.verify.census.survey import EXACT, NONE, REFUSED, WRONG, Row, plain_lists
+from symflops.verify.census.survey import EXACT, NONE, REFUSED, WRONG, Row
 from symflops.verify.census.take import text_of
 from symflops.verify.census.variations import Changes
-from symflops.verify.classes import referenced
+from symflops.verify.classes import plain_lists, referenced
 from symflops.verify.limits import attempt
 
 Entry = dict[str, Any]

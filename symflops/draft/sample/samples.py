@@ -20,7 +20,7 @@ from symflops.draft.vary.explore import Explorer
 from symflops.draft.vary.slots import Slot, applied, is_whole, slots_of
 from symflops.draft.vary.variables import Moves, State, Variable, moved
 from symflops.training.introspect.tree import starred
-from symflops.verify.classes import referenced
+from symflops.verify.classes import plain_lists, referenced
 from symflops.verify.limits import attempt
 
 
@@ -315,7 +315,7 @@ def with_published_levels(subject: Subject, published: Sequence[Subject]) -> Sub
     changed = [pair for pair in lengths if pair[0] != pair[1]]
     if len(changed) < 2 or len(set(changed)) > 1:
         return subject
-    config = {**{name: without_tuples(other[name]) for name in subject.config if name in other}, **published[0].config}
+    config = {**{name: plain_lists(other[name]) for name in subject.config if name in other}, **published[0].config}
     return published[0].having(config, published[0].inputs)
 
 
@@ -323,11 +323,6 @@ def is_list(config: Mapping[str, Any], name: str) -> bool:
     """Whether field ``name`` is a nonempty list without floats, and so may be a per-level list."""
     value = config.get(name)
     return isinstance(value, (list, tuple)) and bool(value) and not any(isinstance(item, float) for item in value)
-
-
-def without_tuples(value: Any) -> Any:
-    """``value`` with nested tuples converted to lists."""
-    return [without_tuples(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def with_longer_inputs(subject: Subject) -> Subject:

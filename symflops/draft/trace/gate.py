@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from random import Random
 from typing import Any
@@ -12,7 +13,7 @@ from symflops.draft.trace.steps import Node, Subject, Tape
 from symflops.draft.trace.tape import guessing_values, taped
 from symflops.support.errors import SymflopsError
 from symflops.verify.limits import MOST_SECONDS, TooLongError, within
-from symflops.verify.running import EVERY, counter, needed, plain_attention, summed_tensors
+from symflops.verify.running import EVERY, both_passes, counter, needed
 
 SHARES = (0.02, 0.1, 0.4, 0.8)
 
@@ -131,18 +132,13 @@ def check(model: Any, arguments: Mapping[str, Any], tape: Tape, seed: int = 0) -
 
 def measured(model: Any, arguments: Mapping[str, Any], trained: Collection[str]) -> tuple[int, int]:
     """(Forward, backward) FLOPs by PyTorch's counter if only ``trained`` parameters require gradients."""
-    torch = needed("torch")
     before = {name: tensor.requires_grad for name, tensor in model.named_parameters()}
     try:
         for name, tensor in model.named_parameters():
             tensor.requires_grad_(name in trained)
-        with torch.enable_grad(), plain_attention(), guessing_values(), counter(False) as ahead:
-            kept = [tensor for tensor in summed_tensors(model(**arguments), EVERY) if tensor.requires_grad]
-        with plain_attention(), counter(False) as back:
-            if kept:
-                torch.autograd.backward([tensor.sum() for tensor in kept])
+        with needed("torch").enable_grad(), guessing_values():
+            ahead, back = both_passes(model, arguments, EVERY, partial(counter, False))
     finally:
-        model.zero_grad(set_to_none=True)
         for name, tensor in model.named_parameters():
             tensor.requires_grad_(before[name])
     return int(ahead.get_total_flops()), int(back.get_total_flops())

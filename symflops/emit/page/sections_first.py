@@ -34,7 +34,7 @@ from symflops.emit.page.writing import by_group, default, letter, math, names, s
 from symflops.evaluate.step import Step
 from symflops.evaluate.typical_values import default_sizes, typical_batch
 from symflops.formula.formula import Formula, Num, Sym, evaluate, symbols
-from symflops.ir.program import Definition, Field
+from symflops.ir.program import Definition, Field, with_definitions
 
 
 def result(page: Page, letters: Mapping[str, str], alone: bool) -> Section:
@@ -82,8 +82,7 @@ def used(page: Page, shown: Iterable[tuple[str, FormGroup]]) -> set[str]:
     formulas = [page.parameters, *(formula for form in forms for _, formula in form.terms)]
     formulas += [formula for row in page.modules for formula in (row.parameters, row.term)]
     found = {name for formula in formulas for name in symbols(formula)} | {moment for form in forms for moment in form.moments}
-    for one in reversed(page.program.definitions):
-        found |= set(symbols(one.formula)) if one.letter in found else set()
+    found = with_definitions(found, page.program)
     places = {int(place) for kind, at, place in (name.partition("@") for name in found) if at and kind in SUMS}
     found |= {name for place in places for name in symbols(page.program.moments[place].formula)}
     return found | {name for one in page.program.statistics if one.name in found for name in symbols(one.formula)}
@@ -176,9 +175,8 @@ def modules(page: Page, full: bool) -> Section:
 
 def made_in(rows: Sequence[ModuleRow], page: Page) -> list[Definition]:
     """Return the definitions that shorten the formulas of ``rows``, directly or through others."""
-    found = {name for row in rows for formula in (row.parameters, row.term) for name in symbols(formula)}
-    for one in reversed(page.program.definitions):
-        found |= set(symbols(one.formula)) if one.letter in found else set()
+    letters = (name for row in rows for formula in (row.parameters, row.term) for name in symbols(formula))
+    found = with_definitions(letters, page.program)
     return [one for one in page.program.definitions if one.letter in found and is_made(one)]
 
 

@@ -85,8 +85,7 @@ class Known:
     """The values of all sizes of a graph, by which conditions are decided and numbers of iterations counted."""
 
     def __init__(self, values: Mapping[Symbol, Any], definitions: Mapping[Symbol, Expr]) -> None:
-        self.values = {symbol: Str(value) if isinstance(value, str) else value for symbol, value in values.items()}
-        self.definitions = definitions
+        self.values, self.definitions = values, definitions
 
     def resolved(self, expr: Expr) -> Expr:
         """``expr`` with all known sizes as numbers."""

@@ -10,7 +10,6 @@ from sympy import Expr, Integer, Mul
 from symflops.emit.skeleton.expressions import GapError, code, items_name
 from symflops.ir.nodes import Operator, Parameter, Value
 
-CHOICE = "expert_choice"
 NORMS = {"rms_norm": "RMSNorm", "layer_norm": "LayerNorm", "group_norm": "GroupNorm", "batch_norm": "BatchNorm1d"}
 ACTIVATIONS = {"gelu", "relu", "silu", "tanh", "sigmoid", "mish", "softplus", "elu", "selu", "leaky_relu", "hardswish"}
 
@@ -105,13 +104,9 @@ def width_of(value: Value) -> Expr:
 
 def linear(step: Step) -> None:
     """A linear layer: a module of its own, or a product with a weight that is stored in another form."""
-    fields, weights = (
-        step.operator.fields,
-        [one for one in step.parameters if one.path.parts and "bias" not in str(one.path)[-4:]],
-    )
-    weight, *biases = step.parameters
+    fields, (weight, *biases) = step.operator.fields, step.parameters
     plain = not any(fields.get(name) is not None for name in ("shape", "rows_of")) and not step.flag("in_out")
-    own = plain and step.held("weight") is weight and all(step.held("bias") is one for one in biases) and weights
+    own = plain and step.held("weight") is weight and all(step.held("bias") is one for one in biases)
     inner, outer = width_of(step.operands[0]), step.value("width")
     if own and len(weight.shape) == 2:
         module = step.put(f"nn.Linear({code(inner)}, {code(outer)}{'' if biases else ', bias=False'})")
@@ -243,8 +238,7 @@ def conv(step: Step) -> None:
     own = all(one in (step.held("weight"), step.held("bias")) for one in step.parameters)
     if step.flag("transposed") or step.flag("fixed") or not own or step.writer.experts or step.parameters[0].lists:
         raise GapError("a convolution that is transposed, constant, or of a weight elsewhere")
-    spans = [*step.numbers("kernel")]
-    options = [code(width_of(x)), code(width), sides(spans)]
+    options = [code(width_of(x)), code(width), sides(kernel)]
     for name, default in (("stride", 1), ("padding", 0), ("dilation", 1), ("groups", 1)):
         given = step.operator.fields.get(name)
         if isinstance(given, str):

@@ -13,10 +13,10 @@ from sympy import Expr, Integer, Symbol
 
 from symflops.emit.skeleton.expressions import GapError, Known, code, name_of
 from symflops.emit.skeleton.liveness import last_uses, made_by
-from symflops.emit.skeleton.operators import CHOICE, KINDS, Step
+from symflops.emit.skeleton.operators import KINDS, Step
 from symflops.formula.identifiers import why_not_identifier
 from symflops.ir.graph import Graph
-from symflops.ir.nodes import Checkpoint, Loop, Node, Operator, Pop, Push, Select, Value
+from symflops.ir.nodes import CHOICE, Checkpoint, Loop, Node, Operator, Pop, Push, Select, Value
 from symflops.ir.patterns import Path
 
 Lines = list[Any]
@@ -249,7 +249,7 @@ class Writer:
         self.body += [(head, body)] if body else []
         self.init += (made if loop.shared else [(head, made)]) if made else []
         self.now = self.places[id(loop.classes)]
-        for result, name in states.values():
+        for result, name in states.items():
             self.names[result], self.owners[name] = name, result
 
     def turns(self, loop: Loop) -> list[list[int]]:
@@ -267,27 +267,25 @@ class Writer:
             for truth, _ in loop.classes
         ]
 
-    def states(self, loop: Loop) -> dict[int, tuple[int, str]]:
-        """Name the values that iterations pass on; returns initial value -> (value after the loop, name)."""
-        found: dict[int, tuple[int, str]] = {}
+    def states(self, loop: Loop) -> dict[int, str]:
+        """Name the values that iterations pass on; returns value after the loop -> name."""
+        found: dict[int, str] = {}
         for carry in (carry for carries in loop.carries for carry in carries):
             if carry.initial not in self.names:
                 continue
-            if carry.result not in [result for result, _ in found.values()]:
+            if carry.result not in found:
                 old, value = self.names[carry.initial], self.values[carry.result]
-                free = self.last.get(carry.initial, -1) <= self.now and all(name != old for _, name in found.values())
+                free = self.last.get(carry.initial, -1) <= self.now and old not in found.values()
                 name = old if free else self.bind(value)
-                found[len(found)] = (carry.result, name)
+                found[carry.result] = name
                 if name != old:
                     self.line(f"{name} = {old}")
-            name = next(name for result, name in found.values() if result == carry.result)
-            self.names[carry.argument] = name
+            self.names[carry.argument] = name = found[carry.result]
             self.owners[name] = carry.argument
         return found
 
-    def carried(self, loop: Loop, place: int, states: dict[int, tuple[int, str]]) -> None:
+    def carried(self, loop: Loop, place: int, names: dict[int, str]) -> None:
         """End the body of a loop: bind the names of passed values to those that the iteration made."""
-        names = dict(states.values())
         pairs = [
             (names[one.result], self.names[one.final])
             for one in loop.carries[place]

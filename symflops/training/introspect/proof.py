@@ -15,12 +15,13 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
+from symflops.evaluate.batch_text import batch_of
 from symflops.evaluate.classes import class_in, class_name, without_pipeline
 from symflops.evaluate.estimate import Estimate
 from symflops.library import lookup
 from symflops.library.cache import keep, kept, place
 from symflops.library.catalog import Catalog
-from symflops.library.naming import answered, estimator_of
+from symflops.library.naming import answered, batch_for, estimator_of, given_head, lacks_head
 from symflops.support.errors import SymflopsError
 from symflops.support.files import digest
 from symflops.training.introspect.elsewhere import ProofError, built_elsewhere
@@ -33,7 +34,7 @@ IMPLEMENTATION = ("attn_implementation", "_attn_implementation", "quantization_c
 
 def estimate(
     config: Any,
-    batch: Mapping[str, Any],
+    batch: Mapping[str, Any] | str,
     *,
     regime: str | None = None,
     convention: str | None = None,
@@ -49,7 +50,8 @@ def estimate(
 
     Args:
         config: The name of a model, the contents of a config.json, a config object, a path, or an estimator.
-        batch: One entry per item, by stream.
+        batch: One entry per item, by stream; or a text such as ``"8192*8"``, as on a command line. ``head`` has the number of
+            tokens on which the head runs, if these are not all.
         regime: What trains; by default ``full``, or the regime of the estimator.
         convention: Which work counts; by default ``symflops``, or the convention of the estimator.
         spec: The name of the spec; by default found by the config.
@@ -69,11 +71,16 @@ def estimate(
 
         if spec or prove or strict or settings:
             raise SymflopsError("a trace takes the place of a spec: it goes without spec, prove, strict and settings")
+        batch = batch_of(batch) if isinstance(batch, str) else batch
         found = traced.estimate(config, batch, regime or "full", convention or "symflops", trust)
         for note in found["notes"]:
             lookup.warn(note, 3)
         return Estimate(found)
-    model = estimator_of(config, None, regime, convention, settings, spec=spec, strict=strict, lenient=lenient)
+    options: dict[str, Any] = {"spec": spec, "strict": strict, "lenient": lenient}
+    model = estimator_of(config, None, regime, convention, settings, **options)
+    batch = batch_for(model, batch)
+    if lacks_head(model, batch):
+        model = estimator_of(config, None, given_head(regime or model.regime), convention, settings, **options)
     if prove:
         proof(lookup.by_name(model.name), model.name, model.config)
         model.proven = True

@@ -18,6 +18,7 @@ from math import prod
 from typing import Any
 
 from symflops.support.errors import SymflopsError, kind_of
+from symflops.training.introspect.older import names_of, stacked
 
 TRANSPARENT = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 """Child names that replace their parent: wrappers of torch.compile, FSDP1 and torch's checkpointing."""
@@ -97,12 +98,14 @@ def tree_of(root: Any) -> Tree:
     """Collect the modules and parameters of a model.
 
     Raises:
-        LiveModelError: an adapter is neither LoRA nor DoRA, or FSDP1 has flattened the parameters.
+        SymflopsError: an adapter is neither LoRA nor DoRA, FSDP1 has flattened the parameters, or only a part of weights trains
+            that the spec has as one.
     """
-    tree = Tree()
+    tree, names = Tree(), names_of(root)
     first: dict[int, str] = {}
-    for path, module in _walk(root, "", tree):
-        tree.modules[path] = module
+    stacks: dict[str, list[tuple[str, tuple[int, ...], bool]]] = {}
+    for place, module in _walk(root, "", tree):
+        tree.modules[names.path(place)] = module
         for own, tensor in module._parameters.items():
             if tensor is None:
                 continue
@@ -110,13 +113,19 @@ def tree_of(root: Any) -> Tree:
                 raise LiveModelError(
                     "FSDP1 has flattened the parameters: read the module before it is wrapped, or use fully_shard"
                 )
-            name = f"{path}.{own}" if path else own
-            tree.aliases[name] = first.setdefault(id(tensor), name)
+            name, index = names.parameter(f"{place}.{own}" if place else own)
+            tree.aliases[name] = first.setdefault(id(tensor), name) if not index else name
             if tree.aliases[name] == name:
                 tree.parameters[name] = tensor
                 tree.trains[name] = bool(tensor.requires_grad)
                 tree.shapes[name] = shape_of(tensor, module)
                 tree.packed += type(tensor).__name__ in PACKED
+            if index:
+                part = (starred(f"{place}.{own}"), tree.shapes[name], tree.trains[name])
+                stacks.setdefault(name, []).append(part)
+    for name, parts in stacks.items():
+        tree.shapes[name], tree.trains[name] = stacked(parts, name)
+    tree.checkpoints = {names.path(place): module for place, module in tree.checkpoints.items()}
     return tree
 
 

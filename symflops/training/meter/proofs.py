@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from symflops.training.introspect.older import names_of
 from symflops.training.introspect.tree import ends_of, starred
 from symflops.training.meter.calls import Piece
 from symflops.training.meter.outside import WATCHES, Outside
-from symflops.training.meter.witness import Verdict, Witness, sentence, work_of
+from symflops.training.meter.verdict import Verdict, sentence, work_of
+from symflops.training.meter.witness import Witness
 
 WITNESS = "torch"
 """The convention that counts as PyTorch's own counter does."""
@@ -101,7 +103,7 @@ class Proofs:
 
     def close(self, calls: list[Any]) -> None:
         """End the proof of a step that had ``calls``, and compare the steps whose programs are there."""
-        witness, spoilt, self.spoilt = self.witness, self.spoilt, False
+        witness, spoilt = self.witness, self.spoilt
         calls = [call for call in calls if call.rated]
         self.stop()
         if witness is not None and calls and not spoilt:
@@ -144,7 +146,8 @@ class Proofs:
                     sums.update(part.work(program, streams))
             heads = [head_of(model.root) for model in self.models]
             units = {starred(one.path) for call in calls for one in call.state.live.reading.adapters if one.kind == "dora"}
-            verdicts = [Verdict(number, witness, *work, heads[number], units) for number, work in derived.items()]
+            older = [bool(names_of(model.root).rules) for model in self.models]
+            verdicts = [Verdict(one, witness, *work, heads[one], units, older[one]) for one, work in derived.items()]
         except Exception as error:
             self.watch.tell(f"the first step is not proven: {type(error).__name__}: {error}")
             return True
@@ -202,4 +205,5 @@ class Proofs:
 def head_of(root: Any) -> str:
     """The path of the module that computes logits, as transformers' models tell it; empty without one."""
     head = ends_of(root)[1]
-    return next((path for path, module in root.named_modules() if module is head), "") if head is not None else ""
+    path = next((path for path, module in root.named_modules() if module is head), "") if head is not None else ""
+    return names_of(root).path(path) if path else ""

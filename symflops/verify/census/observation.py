@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +15,7 @@ from symflops.ir.program import Program
 from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
 from symflops.verify.census.variations import Changes
+from symflops.verify.limits import TooLongError, within
 from symflops.verify.live import build, parameters_of
 from symflops.verify.running import arguments_of, both_passes, counter, moved, needed
 
@@ -113,22 +113,29 @@ def light_counter() -> Any:
     return Counting()
 
 
-def changed(case: LiveCase, changes: Changes, aliases: Mapping[str, str]) -> LiveCase:
-    """Return a copy of a case with ``changes`` (path -> value) in its config.
+def with_values(
+    config: Mapping[str, Any], changes: Changes, complete: Mapping[str, Any], aliases: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return a copy of a config with ``changes`` (path -> value).
 
-    ``aliases`` maps other names of a field to its name; those of changed fields are removed from the config.
+    ``aliases`` maps other names of a field to its name; those of changed fields are removed. Nested configs that ``config``
+    lacks come from ``complete``.
     """
-    config: dict[str, Any] = copy.deepcopy(dict(case.config))
+    found: dict[str, Any] = copy.deepcopy(dict(config))
     for path, value in changes.items():
         *outer, last = path.split(".")
-        inner = config
+        inner, whole = found, complete
         for word in outer:
-            inner = inner.setdefault(word, {})
+            whole = whole.get(word) or {}
+            if not isinstance(inner.get(word), dict):
+                inner[word] = copy.deepcopy(dict(whole))
+            inner = inner[word]
         for alias, name in aliases.items():
-            if name == last:
+            if last in (alias, name):
                 inner.pop(alias, None)
+                inner.pop(name, None)
         inner[last] = copy.deepcopy(value)
-    return replace(case, config=config)
+    return found
 
 
 def fitting(case: LiveCase, base: Mapping[str, Any], changes: Changes) -> Iterator[LiveCase]:
@@ -192,17 +199,8 @@ def in_time() -> Iterator[None]:
     Raises:
         TooSlowError: the limit is exceeded.
     """
-
-    def stop(*_: object) -> None:
-        raise TooSlowError(f"takes more than {SECONDS} s of the processor")
-
-    known = None
-    with suppress(ValueError):  # not the main thread: no limit
-        known = signal.signal(signal.SIGPROF, stop)
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
-        yield
-    finally:
-        if known is not None:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            signal.signal(signal.SIGPROF, known)
+        with within(SECONDS):
+            yield
+    except TooLongError:
+        raise TooSlowError(f"takes more than {SECONDS} s of the processor") from None

@@ -17,9 +17,9 @@ from symflops.evaluate.classes import admitted, class_name, kind_of, related, te
 from symflops.library.records.census import source_digest, version_of
 from symflops.library.records.verified import known_inexact
 from symflops.verify.census.fields import value_at
-from symflops.verify.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, Survey, plain_lists
+from symflops.verify.census.survey import EXACT, NONE, REFUSED, UNBUILT, UNRUN, WRONG, Row, Survey
 from symflops.verify.census.variations import UNHEARD
-from symflops.verify.classes import config_class_of, signature_of
+from symflops.verify.classes import config_class_of, plain_lists, signature_of
 
 MEASURES = ("number", "list")
 SMALL = 3
@@ -242,7 +242,7 @@ def relations(path: str, rows: Sequence[Row], survey: Survey, words: Mapping[str
     compared = [row for row in rows if kind_of(row.changes[path]) in MEASURES]
     right, wrong = ([row.config for row in compared if row.verdict in kinds] for kinds in ((EXACT, NONE), (WRONG,)))
     right += [base.json for base in survey.bases if kind_of(value_at(base.json, path)) in MEASURES]
-    configs = [plain_lists_in(config) for config in (*right, *wrong)]
+    configs = [plain_lists(config) for config in (*right, *wrong)]
     inner: Any = (value_at(configs[0], part) if part else configs[0]) if right else None
     for name, value in inner.items() if isinstance(inner, Mapping) else ():
         other = f"{part}.{name}" if part else name
@@ -251,11 +251,6 @@ def relations(path: str, rows: Sequence[Row], survey: Survey, words: Mapping[str
             tells = [related(value_at(config, path), {"related": [[word, other]]}, config) for config in configs]
             if tells == [True] * len(right) + [False] * len(wrong):
                 yield word, other
-
-
-def plain_lists_in(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy a config with lists in place of tuples."""
-    return {name: plain_lists_in(value) if isinstance(value, Mapping) else plain_lists(value) for name, value in config.items()}
 
 
 def relation_guard(kind: Any, path: str, word: str, other: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -19,9 +18,9 @@ from symflops.ir.program import Program
 from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
 from symflops.verify.census.fields import ConfigField, fields_of, further_fields, read_fields, value_at
-from symflops.verify.census.observation import Derived, Observed, TooSlowError, changed, fitting, flops, observed
+from symflops.verify.census.observation import Derived, Observed, TooSlowError, fitting, flops, observed, with_values
 from symflops.verify.census.variations import Changes, Words, alike, edges, partnered, unlisted, variations
-from symflops.verify.classes import class_of, in_evaluation
+from symflops.verify.classes import class_of, in_evaluation, plain_lists
 from symflops.verify.live import Estimated, masks_of, outputs_of
 
 UNBUILT, UNRUN, NONE, EXACT, REFUSED, WRONG = "unbuilt", "unrun", "none", "exact", "refused", "wrong"
@@ -202,7 +201,7 @@ class Survey:
 
     def judged(self, path: str, changes: Changes, base: Base) -> Row:
         """Build and run the class with ``changes``, compare it with the spec, and return the verdict."""
-        case = changed(base.case, changes, self.aliases)
+        case = replace(base.case, config=with_values(base.case.config, changes, {}, self.aliases))
         try:
             seen = observed(self.reference, case, self.folder)
         except SymflopsError as error:
@@ -302,8 +301,3 @@ def widths(config: Mapping[str, Any], part: str) -> list[int]:
     inner = value_at(config, part) if part else config
     numbers = [value for value in inner.values() if type(value) is int and 8 <= value < 4096]
     return sorted(dict.fromkeys(numbers), key=lambda value: (-numbers.count(value), value))[:3]
-
-
-def plain_lists(value: Any) -> Any:
-    """Copy a value with lists in place of tuples."""
-    return [plain_lists(item) for item in value] if isinstance(value, (list, tuple)) else copy.deepcopy(value)

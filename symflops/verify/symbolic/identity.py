@@ -15,11 +15,11 @@ from symflops.library.records.census import spec_digest
 from symflops.library.records.identities import ENTRY
 from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
-from symflops.verify.classes import class_of, complete
+from symflops.verify.classes import class_of, complete, plain_lists
 from symflops.verify.live import outputs_of, reference_of
 from symflops.verify.running import arguments_of
 from symflops.verify.symbolic.comparison import Comparison, Identity, OpaqueError
-from symflops.verify.symbolic.target import Target, assign_given, listed, place_of, switches
+from symflops.verify.symbolic.target import Target, assign_given, place_of, switches
 from symflops.verify.symbolic.traced import FIGURES, text_of
 from symflops.verify.symbolic.tracing import SECONDS, trace
 
@@ -52,7 +52,7 @@ def identity_of(model: Model, case: LiveCase, seconds: float = SECONDS) -> Ident
             }  # fmt: skip
             moved = {name.rpartition(".")[0] for name in comparison.traced.symbols()} | case.config.keys()
             given = {
-                name: value for name, value in {**listed(own), **config}.items()
+                name: value for name, value in {**plain_lists(own), **config}.items()
                 if name in moved or not isinstance(value, (list, tuple))  # the class derives the other lists
             }  # fmt: skip
             sampled = Sampled(model, comparison, given)

@@ -216,7 +216,8 @@ class Prover(Points):
     def reduce(self, proof: Proof, until: float) -> None:
         """Find a domain in plain words: outside of it the class was seen to fail or to cost something else.
 
-        Inside of it, each condition of the trace holds at all sampled points, or the class was exact where it does not.
+        Inside of it, each condition of the trace holds at all sampled points, or the class was exact where it does not. If
+        time runs out, the domain keeps all conditions of the trace that were not seen to be without effect.
         """
         symbols = [symbol(name) for name in self.names]
         together = {frozenset(guard.free_symbols) for guard, _ in self.guards}
@@ -259,6 +260,8 @@ class Prover(Points):
             domain = cover(choices, good, bad)
             if settled or time.process_time() > until:
                 break
+        if time.process_time() > until or not settled:  # what was not tried may matter
+            domain = sorted({*domain, *(first + place for place, count in enumerate(harmless) if count < TRIES)})
         for place in domain:
             alone = sorted(
                 (one for one in outer if not one[0][place]), key=lambda one: sum(not one[0][each] for each in domain)

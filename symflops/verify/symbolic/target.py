@@ -30,13 +30,6 @@ def place_of(name: str) -> Place:
     return tuple(int(word) if word.isdigit() else word for word in name.split("."))
 
 
-def listed(value: Any) -> Any:
-    """A value of a config with lists in place of tuples, as JSON has them."""
-    if isinstance(value, Mapping):
-        return {name: listed(one) for name, one in value.items()}
-    return [listed(one) for one in value] if isinstance(value, (list, tuple)) else value
-
-
 @dataclass(frozen=True)
 class Target:
     """A module class and the config that is the example.
@@ -139,16 +132,11 @@ def prepare(config: Any) -> None:
 
 def places(value: Any, before: Place = ()) -> Iterator[tuple[Place, int]]:
     """Yield (place, value) of the integers in a config, token ids apart."""
-    items: Iterator[tuple[str | int, Any]] | Any
-    if isinstance(value, Mapping):
-        items = value.items()
-    elif isinstance(value, (list, tuple)):
-        items = enumerate(value) if len(value) <= LONGEST_LIST else ()
-    else:
-        items = vars(value).items()
-    for key, inner in list(items):
+    if isinstance(value, (list, tuple)) and len(value) > LONGEST_LIST:
+        return
+    for key, inner in members(value):
         word = str(key)
-        if word.startswith("_") or is_id(word) or word in ("id2label", "label2id", "transformers_version"):
+        if is_id(word) or word in ("id2label", "label2id", "transformers_version"):
             continue
         here = (*before, key)
         if type(inner) is int:
@@ -159,21 +147,20 @@ def places(value: Any, before: Place = ()) -> Iterator[tuple[Place, int]]:
 
 def others(value: Any, before: str = "") -> Iterator[tuple[str, Any]]:
     """Yield (name, value) of the fields that are neither integers nor hold others: switches, floats, words, None."""
-    items = (
-        value.items()
-        if isinstance(value, Mapping)
-        else enumerate(value)
-        if isinstance(value, (list, tuple))
-        else vars(value).items()
-    )
-    for key, inner in list(items):
+    for key, inner in members(value):
         name = f"{before}{key}"
-        if str(key).startswith("_"):
-            continue
         if nested(inner):
             yield from others(inner, f"{name}.")
         elif type(inner) is not int and (inner is None or isinstance(inner, (bool, float, str))):
             yield name, inner
+
+
+def members(value: Any) -> list[tuple[Any, Any]]:
+    """The public fields of a config object, a dict or a list, with their values."""
+    if isinstance(value, (list, tuple)):
+        return list(enumerate(value))
+    items = value.items() if isinstance(value, Mapping) else vars(value).items()
+    return [(key, inner) for key, inner in items if not str(key).startswith("_")]
 
 
 def nested(value: Any) -> bool:
