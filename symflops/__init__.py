@@ -53,9 +53,15 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is asked for: ``import symflops`` costs next to nothing."""
-    if name not in _WHERE:
-        raise AttributeError(f"module 'symflops' has no attribute '{name}'")
+    """Import a name or a module when it is asked for: ``import symflops`` costs next to nothing."""
     import importlib
 
-    return getattr(importlib.import_module(_WHERE[name]), name)
+    if name in _WHERE:
+        return getattr(importlib.import_module(_WHERE[name]), name)
+    try:
+        if not name.startswith("_"):
+            return importlib.import_module(f"symflops.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"symflops.{name}":
+            raise
+    raise AttributeError(f"module 'symflops' has no attribute '{name}'")

@@ -15,7 +15,7 @@ from symflops.evaluate.batch import BatchError
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.moments import Moments, per_token, tokens_of
 from symflops.formula.formula import ONE, ZERO, Bracket, Formula, Num, Sym, number
-from symflops.ir.batch import ONCE
+from symflops.ir.index_sets import ONCE
 from symflops.support.errors import SymflopsError, did_you_mean
 
 KINDS = ("forward", "backward", "recomputed", "total")

@@ -13,8 +13,8 @@ from symflops.evaluate.batch import merged
 from symflops.evaluate.module_tree import html_table, largest, rows_of, tree_of
 from symflops.evaluate.typical import as_batch, rests_of, typical_lengths
 from symflops.evaluate.units import NAMES, scaled
-from symflops.ir.batch import ONCE, PADDED, padded_name
 from symflops.ir.format import line_of
+from symflops.ir.index_sets import ONCE, PADDED, padded_name
 from symflops.library.lookup import result
 from symflops.library.naming import batch_for, estimator_of, given_head, lacks_head
 from symflops.library.pipelines import lengths_of, rule_for

@@ -25,8 +25,8 @@ from symflops.formula.expression import Expression, names as letters, parse_expr
 from symflops.formula.functions import Whole, flag_symbol, position_symbol, size_symbol
 from symflops.formula.state import PREDICTED, WITHOUT, State
 from symflops.formula.truth import NO, YES, Truth
-from symflops.ir.batch import ONCE
 from symflops.ir.graph import Graph, Limit
+from symflops.ir.index_sets import ONCE
 from symflops.ir.patterns import Path
 from symflops.ir.spec import InputSpec, Name, Spec
 from symflops.ops.kind import symbol_or_value

@@ -13,8 +13,8 @@ from symflops.formula.definitions import Definitions
 from symflops.formula.functions import Excess, Reading, is_index, size_symbol
 from symflops.formula.truth import NO, YES, Truth
 from symflops.formula.words import said
-from symflops.ir.batch import ONCE
 from symflops.ir.graph import Limit
+from symflops.ir.index_sets import ONCE
 from symflops.ir.nodes import Parameter, Part, Stream, Value
 from symflops.ir.patterns import Path, selectors
 from symflops.ir.spec import Entry, Name, Repeat, SizeSpec

@@ -18,8 +18,8 @@ from symflops.formula.expression import Expression, names
 from symflops.formula.functions import Longest, Together, size_symbol
 from symflops.formula.polynomial import Polynomial
 from symflops.formula.state import PREDICTED
-from symflops.ir.batch import ONCE, SAMPLES
 from symflops.ir.graph import Length
+from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.nodes import Part, Stream
 from symflops.ir.spec import Name, PartSpec, Spec, StreamSpec
 from symflops.ops.kind import Call

@@ -8,6 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 ASK, TRAIN, AUTHOR, MAINTAIN = (
     {
         "estimate": "parameters and FLOPs of a model for a batch",
@@ -122,7 +126,12 @@ def _run(name: str, words: Sequence[str]) -> int:
         return argparse.RawDescriptionHelpFormatter(prog, width=width() - 2)  # argparse imports shutil if no width is given
 
     text = filled(module.__doc__ or "")
-    parser = argparse.ArgumentParser(prog=f"symflops {name}", description=text, formatter_class=formatter)
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            super().error(message + hint_for(message, self.format_usage(), self.prog))
+
+    parser = Parser(prog=f"symflops {name}", description=text, formatter_class=formatter)
     module.configure(parser)
     from symflops.support.errors import SymflopsError
 
@@ -153,6 +162,21 @@ def _run(name: str, words: Sequence[str]) -> int:
     except OSError as error:
         say(f"symflops {name}: {_exit_for(error)}")
         return 2
+
+
+def hint_for(message: str, usage: str, prog: str) -> str:
+    """Return a hint for words that no argument takes, else ``""``; ``message`` is argparse's, ``usage`` that of the command."""
+    import re
+
+    from symflops.support.errors import did_you_mean
+
+    word, options = message.partition("unrecognized arguments: ")[2].partition(" ")[0], re.findall(r"--[\w-]+", usage)
+    lengths = "lengths follow --batch, e.g. --batch '8192*8'" if "--batch" in options else f"'{prog} --help' lists the options"
+    if word.startswith("-"):
+        return f": {did_you_mean(word, options, lengths)}"
+    if word[:1].isdigit():
+        return f": {lengths}"
+    return ": it takes one model; 'symflops diff A B' compares two" if word and "SPEC" in usage else ""
 
 
 def filled(text: str) -> str:

@@ -11,10 +11,10 @@ from symflops.derive.adapters import is_bias
 from symflops.derive.decode import tokens_run
 from symflops.formula.functions import CeilDiv, PerToken, unpadded
 from symflops.formula.polynomial import Polynomial
-from symflops.ir.batch import ONCE, SAMPLES
 from symflops.ir.contraction import Contraction, Extent, Operand
 from symflops.ir.convention import regions_of, role_of
 from symflops.ir.graph import Derivation, Gradient, Graph, ParameterCount, Work
+from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.nodes import CHOICE, Operator
 
 TOWERS = frozenset(("vision", "audio"))

@@ -24,9 +24,9 @@ from symflops.formula.state import NEW, PAST, PREDICTED, PROMPT, RESUMED, SINGLE
 from symflops.formula.summation import closed_sum
 from symflops.formula.truth import Truth, UnknownSizeError
 from symflops.formula.words import as_written
-from symflops.ir.batch import ONCE
 from symflops.ir.contraction import Contraction, Extent
 from symflops.ir.graph import Graph, Length, Limit, Work
+from symflops.ir.index_sets import ONCE
 from symflops.ir.nodes import OF_OTHERS, Node, Operator, with_operators
 from symflops.support.findings import Diagnostic, SpecError
 

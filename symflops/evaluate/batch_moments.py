@@ -10,7 +10,7 @@ from symflops.evaluate.columnwise import Columnwise
 from symflops.evaluate.layouts import sets_of
 from symflops.evaluate.typical import described, taken, too_short, untaken
 from symflops.formula.table import ConfigError
-from symflops.ir.batch import ONCE
+from symflops.ir.index_sets import ONCE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -35,7 +35,8 @@ from symflops.formula.factoring import Writer, expanded
 from symflops.formula.formula import Formula, Sym, symbols
 from symflops.formula.sparse import Monomial, Poly
 from symflops.formula.terms import sum_of
-from symflops.ir.batch import ONCE, Moment
+from symflops.ir.batch import Moment
+from symflops.ir.index_sets import ONCE
 from symflops.ir.program import Line, Program
 
 

@@ -27,7 +27,7 @@ from symflops.evaluate.stored import DamageTold, Line, OtherStructure, config_va
 from symflops.evaluate.typical import example_of, lengths_taken
 from symflops.evaluate.unread import check_unread
 from symflops.formula.table import BoundFormulas, ConfigError
-from symflops.ir.batch import PADDED
+from symflops.ir.index_sets import PADDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import sys
 
 from symflops.evaluate.batch import MANY, BatchError
 from symflops.formula.table import ConfigError
-from symflops.ir.batch import ONCE, padded_name
+from symflops.ir.index_sets import ONCE, padded_name
 from symflops.support.errors import SymflopsError
 
 TYPE_CHECKING = False

@@ -15,7 +15,7 @@ from symflops.evaluate.item_analysis import ATTENTION, ORDER, part_of
 from symflops.evaluate.stored import Stored, stored_of
 from symflops.formula.formula import ZERO, Formula, evaluate
 from symflops.formula.table import ConfigError
-from symflops.ir.batch import PADDED
+from symflops.ir.index_sets import PADDED
 from symflops.ir.program import Case, Program, needed
 from symflops.ir.verification import KnownInexact, Verification, VerifiedCase
 from symflops.support.errors import SymflopsError

@@ -1,18 +1,11 @@
-"""The batch part of a program: index sets, streams with their lengths, inputs and layouts that carry them, and moments."""
+"""The batch part of a program: streams with their lengths, inputs and layouts that carry them, and moments."""
 
 # Annotations are types here, not strings: serialisation reads them, and never evaluates text.
 from dataclasses import dataclass, field
 
 from symflops.formula.formula import Formula, Num
+from symflops.ir.index_sets import ONCE
 from symflops.support.findings import Span
-
-SAMPLES, ONCE = "samples", "once"
-PADDED = "padded"
-
-
-def padded_name(name: str) -> str:
-    """The name of a quantity in padded lengths: ``name`` with the suffix ``_padded``."""
-    return f"{name}_{PADDED}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from sympy import Expr, Mul, Symbol
 
 from symflops.formula.truth import NO, YES, Truth
 from symflops.formula.words import said
-from symflops.ir.batch import ONCE, SAMPLES
 from symflops.ir.contraction import Contraction
+from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.patterns import Path, Visit, prefixes, running
 from symflops.support.findings import Label, Span
 

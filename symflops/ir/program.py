@@ -7,18 +7,8 @@ from typing import Any
 
 from symflops.formula.formula import ZERO, Formula, Sym, symbols
 from symflops.formula.terms import Terms, sum_of, times
-from symflops.ir.batch import (
-    ONCE,
-    PADDED,
-    BatchCondition,
-    InnerLength,
-    InputInfo,
-    Moment,
-    Requirement,
-    Statistic,
-    StreamInfo,
-    padded_name,
-)
+from symflops.ir.batch import BatchCondition, InnerLength, InputInfo, Moment, Requirement, Statistic, StreamInfo
+from symflops.ir.index_sets import ONCE, PADDED, padded_name
 from symflops.ir.regime import Recompute
 
 

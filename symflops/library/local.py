@@ -111,7 +111,7 @@ def header(spec: Spec) -> dict[str, Any]:
 def streams(spec: Spec) -> dict[str, list[str]]:
     """Map each stream that a batch can contain to its lengths, without those of earlier streams."""
     from symflops.formula.expression import names
-    from symflops.ir.batch import ONCE
+    from symflops.ir.index_sets import ONCE
 
     letters = {size.name.text for size in (*spec.sizes, *spec.decided)} | {letter.text for letter, _ in spec.derived}
     found: dict[str, list[str]] = {}

@@ -269,13 +269,13 @@ def every_name(found: list[Catalog]) -> Iterator[str]:
 
 def suggestion(word: str, known: Iterable[str], otherwise: str = LISTS) -> str:
     """The hint ``did you mean ...?``: names with the word or all of its parts, else names like it, else ``otherwise``."""
-    plain, names = key(word), list(dict.fromkeys(known))
+    plain, own, names = key(word), key(word.rpartition("/")[2]), list(dict.fromkeys(known))
     parts = [key(part) for part in word.replace("-", " ").replace("_", " ").replace("/", " ").split()]
     holding = [name for name in names if plain in key(name)] or [
         name for name in names if all(part in key(name) for part in parts)
     ]
     keys = {key(name): name for name in reversed(names)}
-    start = max((one for one in keys if plain.startswith(one)), key=len, default="")  # such as the spec of another size
+    start = max((one for one in keys if own.startswith(one)), key=len, default="")  # such as the spec of another size
     alike = dict.fromkeys([*filter(None, [start]), *close_to(plain, list(keys), MOST, 0.6)])
     near = sorted(holding, key=len) or [keys[one] for one in alike]
     if not near or not plain:

@@ -52,8 +52,12 @@ def changed(model: Any, config: Mapping[str, Any], settings: Mapping[str, Any]) 
         return dict(config)
     called, document = fields_of(model)
     found: dict[str, Any] = as_json(as_read(document, config))
+    written: dict[str, str] = {}
     for name, value in settings.items():
-        put(found, [place_of(called, document, found, name, value)], as_json(value))
+        place = place_of(called, document, found, name, value)
+        if (other := written.setdefault(place, name)) != name and settings[other] != value:
+            raise SymflopsError(f"'{other}' and '{name}' are one field of '{called}': give one value")
+        put(found, [place], as_json(value))
     return found
 
 

@@ -14,8 +14,9 @@ from symflops.formula.expression import names as letters
 from symflops.formula.formula import ONE, ZERO, Formula
 from symflops.formula.polynomial import Polynomial
 from symflops.formula.truth import YES
-from symflops.ir.batch import ONCE, SAMPLES, InputInfo, StreamInfo
+from symflops.ir.batch import InputInfo, StreamInfo
 from symflops.ir.graph import Derivation, Graph, Length, ParameterCount
+from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.nodes import Loop
 from symflops.ir.program import Tensor
 from symflops.ir.spec import InputSpec

@@ -27,9 +27,10 @@ from symflops.formula.identifiers import latex_symbol
 from symflops.formula.identities import fewest_terms
 from symflops.formula.polynomial import Polynomial
 from symflops.formula.truth import NO
-from symflops.ir.batch import ONCE, Requirement
+from symflops.ir.batch import Requirement
 from symflops.ir.convention import Convention, inferred_of, regions_of, role_of
 from symflops.ir.graph import Derivation, Graph, Length, Work
+from symflops.ir.index_sets import ONCE
 from symflops.ir.nodes import Loop, Node, walk
 from symflops.ir.patterns import running_texts
 from symflops.ir.program import Case, ConventionRow, Definition, Field, GradientLine, Line, Program, RegimeLines

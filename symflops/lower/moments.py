@@ -17,8 +17,9 @@ from symflops.formula.functions import Bracket, Longest, Together, Whole
 from symflops.formula.polynomial import Polynomial, sorted_atoms
 from symflops.formula.sparse import CONSTANT, Monomial
 from symflops.formula.written import text_of
-from symflops.ir.batch import ONCE, PADDED, SAMPLES, BatchCondition, Moment, Statistic, padded_name
+from symflops.ir.batch import BatchCondition, Moment, Statistic
 from symflops.ir.graph import Derivation, Graph, Length, Work
+from symflops.ir.index_sets import ONCE, PADDED, SAMPLES, padded_name
 from symflops.ir.program import Amount
 from symflops.lower.formulas import Formulas
 from symflops.lower.names import Names, concise, distinct, last_words, moment_name, row_names, sum_name

@@ -33,8 +33,9 @@ from symflops.formula.identifiers import latex_symbol
 from symflops.formula.polynomial import Polynomial, sorted_atoms
 from symflops.formula.sparse import Monomial
 from symflops.formula.truth import Truth, UnknownSizeError
-from symflops.ir.batch import ONCE, SAMPLES, Moment
+from symflops.ir.batch import Moment
 from symflops.ir.graph import Work
+from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.nodes import Value
 from symflops.ir.program import Field, Program
 from symflops.ir.spec import Spec

@@ -19,8 +19,9 @@ from symflops.formula.polynomial import Polynomial
 from symflops.formula.state import has_state
 from symflops.formula.truth import YES, Truth
 from symflops.formula.words import said
-from symflops.ir.batch import ONCE, InnerLength, Requirement
+from symflops.ir.batch import InnerLength, Requirement
 from symflops.ir.graph import Graph, Length
+from symflops.ir.index_sets import ONCE
 from symflops.ir.nodes import Loop, Need, Node, Operator, Pop, Push
 from symflops.ir.program import Field
 from symflops.lower.formulas import Formulas

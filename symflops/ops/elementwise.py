@@ -12,7 +12,7 @@ from symflops.formula import functions as fn
 from symflops.formula.domain import Setting
 from symflops.formula.truth import NO, YES, Truth, any_of, unequal_widths
 from symflops.formula.words import said
-from symflops.ir.batch import ONCE, SAMPLES
+from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.nodes import Part, Stream, Value
 from symflops.ops.kind import FROM, Call, Field, Form, cases, operator_kind
 

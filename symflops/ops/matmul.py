@@ -6,7 +6,7 @@ from sympy import Integer, Mul
 
 from symflops.formula.truth import NO, YES
 from symflops.formula.words import words_of
-from symflops.ir.batch import ONCE
+from symflops.ir.index_sets import ONCE
 from symflops.ir.nodes import Value
 from symflops.ops.kind import FROM, Call, Field, Form, operator_kind, whole
 

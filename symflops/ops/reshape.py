@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from sympy import Expr, Integer, Mul
 
 from symflops.formula.words import said
-from symflops.ir.batch import ONCE
+from symflops.ir.index_sets import ONCE
 from symflops.ir.nodes import Kept, Need, Part, Stream
 from symflops.ops.kind import FROM, Call, Field, Form, Kind, operator_kind
 

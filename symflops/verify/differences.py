@@ -17,8 +17,8 @@ from symflops.api import Model, convention_of
 from symflops.emit.python.printer import PythonPrinter
 from symflops.formula.functions import Whole
 from symflops.formula.polynomial import Polynomial
-from symflops.ir.batch import ONCE, SAMPLES
 from symflops.ir.convention import ROLES, Backward, Convention, Rule
+from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.regime import Regime
 from symflops.verify.counted_work import Key, Numbers, Piece, Pieces, WorkKind
 

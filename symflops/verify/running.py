@@ -22,7 +22,8 @@ from symflops.evaluate.batch import BatchError, items_of
 from symflops.formula.evaluate import evaluate as evaluate_expression
 from symflops.formula.expression import parse_expression
 from symflops.formula.formula import evaluate
-from symflops.ir.batch import SAMPLES, InputInfo
+from symflops.ir.batch import InputInfo
+from symflops.ir.index_sets import SAMPLES
 from symflops.ir.program import Program
 from symflops.support.findings import Source, Span, SymflopsError
 from symflops.training.introspect.kernels import convolution_backward

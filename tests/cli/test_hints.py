@@ -139,6 +139,17 @@ def test_explain_says_which_tokens_it_counts(tmp_path: Path, capsys: pytest.Capt
         assert said in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [("compare llama qwen3", "'symflops diff A B' compares two"), ("explain llama 4096", "lengths follow --batch"), ("mfu llama --seq-len 9 --peak 1 --seconds 1", "lengths follow --batch"),
+     ("estimate llama --batch-size 8", "did you mean '--batch'?"), ("check llama --bla", "'symflops check --help' lists the options")],
+)  # fmt: skip
+def test_a_word_that_no_argument_takes_has_a_hint(words: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(words.split())
+    assert f": {hint}" in capsys.readouterr().err.replace("it takes one model; ", "")
+
+
 def test_every_reserved_name_is_in_the_reference() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/language.md").read_text("utf-8")
     assert [name for name in sorted(RESERVED) if f"`{name}`" not in page] == []

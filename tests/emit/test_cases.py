@@ -26,7 +26,7 @@ from symflops.emit.sql.sums import ENGINES, lengths_up_to
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.published import put
 from symflops.evaluate.stored import Stored, config_value
-from symflops.ir.batch import PADDED
+from symflops.ir.index_sets import PADDED
 from symflops.ir.serialise import program_of
 from symflops.support.errors import SymflopsError
 from tests.emit.script_reader import Script

@@ -21,7 +21,8 @@ from symflops.emit.page.sections import document
 from symflops.emit.page.tree import Line, Scaled
 from symflops.emit.page.writing import letter
 from symflops.formula.formula import Apply, Bracket, Power, Prod, Sum, Sym, number, symbols
-from symflops.ir.batch import ONCE, Moment
+from symflops.ir.batch import Moment
+from symflops.ir.index_sets import ONCE
 from symflops.ir.program import Program
 from symflops.ir.verification import Verification, VerifiedCase
 from symflops.library.records.verified import verifications

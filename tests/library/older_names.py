@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from transformers.core_model_loading import revert_weight_conversion
+from transformers.conversion_mapping import get_model_conversion_mapping
+from transformers.core_model_loading import PrefixChange, revert_weight_conversion
 
 from symflops.api import load
 from symflops.evaluate.classes import class_name
@@ -21,11 +22,17 @@ from tests.shipped import FILES, cases_of
 
 
 def older_of(model: Any) -> dict[str, str]:
-    """Each name of a parameter then -> its name today, with ``*`` for indices."""
-    found: dict[str, str] = {}
-    for name, tensor in model.named_parameters():
-        for old in revert_weight_conversion(model, {name: torch.zeros(tuple(tensor.shape))}):
-            found[starred(old)] = starred(name)
+    """Each name of a parameter then -> its name today, with ``*`` for indices.
+
+    Names have changed several times, prefixes by themselves; those of all times are known.
+    """
+    found = {starred(name): starred(name) for name, _ in model.named_parameters()}
+    every = get_model_conversion_mapping(model, add_legacy=False)
+    prefixes = [one for one in every if isinstance(one, PrefixChange)]
+    for model._weight_conversions in ([one for one in every if one not in prefixes], prefixes, every):
+        for name, tensor in model.named_parameters():
+            for old in revert_weight_conversion(model, {name: torch.zeros(tuple(tensor.shape))}):
+                found.setdefault(starred(old), starred(name))
     return found
 
 

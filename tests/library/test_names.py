@@ -65,7 +65,7 @@ def test_case_and_separators_make_no_difference(word, asked):
 
 @pytest.mark.parametrize(
     ("word", "near"),
-    [("mistral-7b", "mistral-7b-v0.3"), ("wan2.1", "Wan2.1-T2V-14B"), ("gemma-3-27b", "'gemma3'"), ("llama-4-scout", "'llama4'"), ("llama 405b", "llama-3.1-405b"), ("lama3-8b", "llama3-8b"), ("stable-diffusion-xl", "stable-diffusion-xl-base-1.0"), ("Qwen/Qwen3-80B", "Qwen")],
+    [("mistral-7b", "mistral-7b-v0.3"), ("wan2.1", "Wan2.1-T2V-14B"), ("gemma-3-27b", "'gemma3'"), ("llama-4-scout", "'llama4'"), ("llama 405b", "llama-3.1-405b"), ("lama3-8b", "llama3-8b"), ("stable-diffusion-xl", "stable-diffusion-xl-base-1.0"), ("Qwen/Qwen3-80B", "Qwen"), ("Qwen/Qwen2.5-VL-7B-Instruct", "did you mean 'qwen2.5-vl-7b'")],
 )
 def test_a_near_miss_lists_what_was_meant(word, near, capsys):
     with pytest.raises(UnknownModelError, match=re.escape(near)):
@@ -188,6 +188,17 @@ def test_a_wrong_setting_is_told(words, told, capsys):
     assert main(["estimate", "qwen3_moe", *(part for word in words for part in ("--set", word))]) == 2
     err = capsys.readouterr().err
     assert told in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "one", "other"), [("gpt2", "n_layer", "num_hidden_layers"), ("qwen2_5_vl", "num_hidden_layers", "text_config.num_hidden_layers")]
+)
+def test_two_names_of_a_field_have_one_value(spec, one, other):
+    """Whichever comes first: the later one would win in silence."""
+    for names in ((one, other), (other, one)):
+        with pytest.raises(SymflopsError, match=f"'{names[0]}' and '{names[1]}' are one field of '{spec}'"):
+            changed(spec, {}, dict(zip(names, (24, 12), strict=True)))
+        assert changed(spec, {}, dict.fromkeys(names, 12)) == changed(spec, {}, {one: 12})
 
 
 def test_values_of_settings():

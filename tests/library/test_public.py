@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -130,6 +131,14 @@ def test_public_names_are_shown():
     public = [name for name in dir(symflops) if not name.startswith("_")]
     assert sorted(public) == sorted(name for name in symflops.__all__ if not name.startswith("_"))
     assert all(inspect.getdoc(getattr(symflops, name)) for name in public)
+
+
+def test_modules_of_the_reference_come_with_the_package():
+    page = (Path(symflops.__file__).parents[1] / "docs/reference/api.md").read_text("utf-8")
+    modules = set(re.findall(r"^### `symflops\.([a-z_]+)\.", page, re.MULTILINE))
+    assert "lookup" in modules and [symflops.__getattr__(name).__name__ for name in modules] == [f"symflops.{name}" for name in modules]
+    for name in ("lookups", "_lookup", "__wrapped__"):
+        assert not hasattr(symflops, name)
 
 
 def test_an_explanation_is_printed_as_a_tree():

@@ -9,7 +9,7 @@ from symflops.api import CONVENTIONS, Model
 from symflops.emit.python.module import render
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.formula.formula import Formula, evaluate as value_of
-from symflops.ir.batch import PADDED
+from symflops.ir.index_sets import PADDED
 from symflops.ir.patterns import any_matches
 from symflops.ir.program import Program
 from symflops.ir.regime import Regime

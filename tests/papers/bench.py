@@ -14,7 +14,7 @@ import torch
 from symflops.api import Model
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.evaluate.parameters import instances_of, parameter_differences
-from symflops.ir.batch import SAMPLES
+from symflops.ir.index_sets import SAMPLES
 from symflops.verify.bench import Choice
 from symflops.verify.cases import LiveCase
 from symflops.verify.live import parameters_of, run

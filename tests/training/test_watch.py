@@ -325,6 +325,13 @@ def test_a_fault_takes_the_mfu(fault, words, first):
     assert len(loop.told) == 1
 
 
+def test_a_change_in_the_step_after_a_fault_is_proven_at_once():
+    loop = Loop(llama())
+    assert "mfu" not in loop.step(patched)
+    del loop.model.model.layers[1].mlp.forward
+    assert "mfu" in loop.step() and len(loop.proofs()) == 1
+
+
 def test_a_part_that_runs_alone_in_evaluation_is_executed_work():
     loop = Loop(llama())
 

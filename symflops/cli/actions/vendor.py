@@ -23,7 +23,7 @@ from symflops.evaluate.specialise import specialise
 from symflops.evaluate.stored import stored_of
 from symflops.formula.formula import Formula
 from symflops.formula.table import ConfigError
-from symflops.ir.batch import ONCE
+from symflops.ir.index_sets import ONCE
 from symflops.ir.program import Field, Program, needed
 from symflops.support.errors import SymflopsError, did_you_mean
 from symflops.support.files import holds, write

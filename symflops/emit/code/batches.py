@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from symflops.emit.grouping import grouped
 from symflops.formula.formula import Formula, Sym, symbols
-from symflops.ir.batch import ONCE, Moment, Statistic
+from symflops.ir.batch import Moment, Statistic
+from symflops.ir.index_sets import ONCE
 from symflops.ir.program import Program
 
 StreamRow = tuple[str, str, tuple[str, ...], bool]

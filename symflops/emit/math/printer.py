@@ -17,7 +17,8 @@ from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY, Printer
 from symflops.formula.formula import ONE, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, symbols
 from symflops.formula.identifiers import latex_symbol
 from symflops.formula.terms import factors_of, is_negative
-from symflops.ir.batch import ONCE, PADDED, SAMPLES, Moment, Statistic
+from symflops.ir.batch import Moment, Statistic
+from symflops.ir.index_sets import ONCE, PADDED, SAMPLES
 from symflops.ir.program import Program
 
 LIMITS = re.compile(r"\\sum_\{([^{}]*)\}\^\{((?:[^{}]|\{[^{}]*\})*)\}")

@@ -25,7 +25,8 @@ from symflops.emit.page.writing import NONE, default, letter, math, names, serie
 from symflops.evaluate.typical_values import LevelLengths
 from symflops.formula.formula import ZERO, Formula, Sum, Sym
 from symflops.formula.terms import Rewriting
-from symflops.ir.batch import ONCE, SAMPLES, Moment, Statistic
+from symflops.ir.batch import Moment, Statistic
+from symflops.ir.index_sets import ONCE, SAMPLES
 from symflops.ir.program import Program
 
 MOMENTS = (

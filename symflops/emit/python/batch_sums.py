@@ -30,7 +30,8 @@ from symflops.emit.python.printer import (
     wrapped,
 )
 from symflops.formula.formula import ONE, Bracket, Formula, Num, Power, Prod, Sum
-from symflops.ir.batch import ONCE, PADDED, BatchCondition, InnerLength, Moment, Statistic
+from symflops.ir.batch import BatchCondition, InnerLength, Moment, Statistic
+from symflops.ir.index_sets import ONCE, PADDED
 from symflops.ir.program import Program
 
 MOST = 8

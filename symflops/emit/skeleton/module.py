@@ -17,8 +17,8 @@ from sympy.core.symbol import Str
 
 from symflops.emit.skeleton.expressions import GapError, Known, code, items_name
 from symflops.emit.skeleton.writer import Lines, Writer, used_helpers
-from symflops.ir.batch import ONCE
 from symflops.ir.graph import Graph
+from symflops.ir.index_sets import ONCE
 from symflops.ir.nodes import Push, Value, walk
 
 

@@ -13,7 +13,7 @@ from math import isqrt, prod
 from typing import Any
 
 from symflops.evaluate.units import in_flops
-from symflops.ir.batch import padded_name
+from symflops.ir.index_sets import padded_name
 
 TEXT = ("n", "x", "xx")
 CROSS = (*TEXT, "y", "xy")

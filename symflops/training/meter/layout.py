@@ -13,7 +13,7 @@ from typing import Any
 from symflops.evaluate.boundaries import LengthError, host_array
 from symflops.evaluate.columnwise import safe_bits
 from symflops.evaluate.interpreted import InterpretedEstimator
-from symflops.ir.batch import ONCE, SAMPLES
+from symflops.ir.index_sets import ONCE, SAMPLES
 
 Vector = tuple[list[int], Any]
 """Sums of one batch by row: (ints on the host, tensor of low and high 32 bits or None if no length is on a device)."""

@@ -103,7 +103,7 @@ class Proofs:
 
     def close(self, calls: list[Any]) -> None:
         """End the proof of a step that had ``calls``, and compare the steps whose programs are there."""
-        witness, spoilt, self.spoilt = self.witness, self.spoilt, False
+        witness, spoilt = self.witness, self.spoilt
         calls = [call for call in calls if call.rated]
         self.stop()
         if witness is not None and calls and not spoilt:

@@ -360,6 +360,7 @@ class Watch:
                 except Exception as error:
                     del self.entries[key]
                     self.refused(f"{type(error).__name__}: {error}")
+        self.proofs.spoilt = False
 
     def _later(self, call: Call, found: list[Call]) -> Call:
         """The call in the running step for backward passes of a call of an earlier step."""

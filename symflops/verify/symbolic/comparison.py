@@ -15,7 +15,7 @@ import sympy
 from symflops.formula.evaluate import evaluate as evaluate_expression
 from symflops.formula.expression import parse_expression
 from symflops.formula.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, evaluate, symbols
-from symflops.ir.batch import SAMPLES
+from symflops.ir.index_sets import SAMPLES
 from symflops.ir.program import Program
 from symflops.support.findings import Source, Span, SymflopsError
 from symflops.training.introspect.tree import starred
