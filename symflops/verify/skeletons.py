@@ -145,7 +145,7 @@ def witness(model: Model, config: Mapping[str, Any] | None = None, device: str =
             forward = mode.get_total_flops()
             sum(output.sum() for output in (outputs if isinstance(outputs, tuple) else (outputs,))).backward()
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
-            raise SymflopsError(f"{model.spec.name}: the skeleton does not run: {type(error).__name__}: {error}") from error
+            raise SymflopsError(f"{type(error).__name__}: {error}") from error
         backward = mode.get_total_flops() - forward
     real, aliases = parameters_of(module)
     program = model.program(["full"], ["torch"], dict(config or {}))

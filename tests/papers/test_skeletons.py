@@ -52,6 +52,35 @@ def test_a_gap_is_said_and_raises_in_its_place(name: str) -> None:
     assert "raise NotImplementedError" in skeleton.text
 
 
+@pytest.mark.parametrize("kind", ["rms_norm", "layer_norm"])
+def test_operators_at_the_path_of_other_modules(kind: str, tmp_path: Path) -> None:
+    """One path has modules inside of it, a weight of its own, and norms of two widths without weights."""
+    affine = f"op: {kind}, affine: false" + (", bias: false" if kind == "layer_norm" else "")
+    spec = tmp_path / "nested.yaml"
+    spec.write_text(f"""language: 2
+name: nested
+sizes: {{D: {{key: width, default: 6}}, L: {{key: layers, default: 2}}}}
+streams: {{text: [x]}}
+inputs: {{h: {{stream: text, width: D}}}}
+graph:
+  - layers:
+      repeat: L
+      graph:
+        - mix:
+            graph:
+              - up: {{op: linear, from: h, width: 2*D, to: u}}
+              - {{{affine}, from: u, to: u}}
+              - {{{affine}, from: h, to: n}}
+              - {{{affine}, from: u, dim: D//2, to: u}}
+              - down: {{op: linear, from: u, width: D, to: y}}
+              - {{op: linear, from: y, width: D, bias: false, to: y}}
+              - {{op: add, from: [n, y], to: h}}
+outputs: [h]
+""")
+    found = witness(load(spec), device="cpu")
+    assert found.exact, str(found)
+
+
 def test_a_skeleton_trains() -> None:
     """A few steps on one batch lower the loss."""
     torch.manual_seed(0)

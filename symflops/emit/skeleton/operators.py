@@ -151,6 +151,7 @@ def norm(step: Step) -> None:
     affine, bias = len(step.parameters) > 0, len(step.parameters) > 1
     channels = kind in ("group_norm", "batch_norm")
     own = all(len(one.shape) == 1 and one in (step.held("weight"), step.held("bias")) for one in step.parameters)
+    own = own and (affine or channels)  # else no module is needed, and its path may be that of other modules
     if not own or step.writer.experts or (channels and dim != width):
         name = "rms_norm" if kind == "rms_norm" else "layer_norm"
         tables = [step.tensor(one) for one in step.parameters]
