@@ -240,6 +240,8 @@ def witnessed(model: Any) -> Any:
     except SymflopsError as error:
         print(f"{model.spec.name}: the skeleton does not run: {error}", file=sys.stderr)
         return None
+    for gap in found.gaps:
+        print(f"{model.spec.name}: the skeleton has a gap: {gap}", file=sys.stderr)
     return None if found.gaps else found
 
 

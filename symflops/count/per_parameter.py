@@ -117,20 +117,25 @@ def per_token(rows: Expr, experts: str) -> Expr:
 def main_rows(graph: Graph) -> tuple[str, Expr]:
     """Tokens as (index set, rows): the queries of the first attention outside towers and experts.
 
-    Queries whose number the batch does not change, such as latents, are no tokens. If there are no others, the first stream
-    that varies with the batch is used; without such a stream (each column of a table is a token), the fixed queries are.
+    If later ones join these with others, as after blocks that refine a prompt alone, all of them are tokens. Queries whose
+    number the batch does not change, such as latents, are none. If there are no others, the first stream that varies with the
+    batch is used; without such a stream (each column of a table is a token), the fixed queries are.
     """
     varies = {length.symbol for length in graph.lengths}
     fixed: Expr | None = None
+    found: Expr | None = None
     for operator in graph.operators():
         queries = next((work.operands[0].values for work in operator.contractions if work.extent.pairs is not None), ())
         streams = [graph.values[query].stream for query in queries]
         rows = Add(*(stream.rows for stream in streams))
         inside = {*TOWERS, "experts"} & set(regions_of(operator))
         if streams and streams[0].items == SAMPLES and not inside:
-            if not rows.free_symbols.isdisjoint(varies):
-                return SAMPLES, rows
-            fixed = fixed or rows
+            if rows.free_symbols.isdisjoint(varies):
+                fixed = fixed or rows
+            elif found is None or Polynomial.of(found).terms.items() < Polynomial.of(rows).terms.items():
+                found = rows
+    if found is not None:
+        return SAMPLES, found
     streams = [stream for name, stream in graph.streams if name != ONCE]
     stream = next((one for one in streams if not one.rows.free_symbols.isdisjoint(varies)), None)
     if stream is None and fixed is not None:

@@ -1,4 +1,4 @@
-"""Tokens of a batch are those of its items, not the rows that a model fills its last chunk up with."""
+"""Tokens of a batch are those of its items: not rows that fill a last chunk up, not latents, and not a part that attends alone first."""
 
 from __future__ import annotations
 
@@ -48,3 +48,27 @@ outputs: [s, y]
 def test_latents_are_no_tokens(lengths):
     found = model(LATENTS).estimator({}, "full", "torch")
     assert tokens_of(found.stored, "full", found.sizes, found.moments(text=lengths)) == sum(lengths)
+
+
+REFINED = """language: 2
+name: refined
+sizes: {D: {key: width, default: 8}}
+streams: {image: [n], prompt: [y]}
+inputs: {x: {stream: image, width: D}, t: {stream: prompt, width: D}}
+graph:
+  - p: {op: linear, from: t, width: D, to: t}
+  - {op: attention, heads: 1, query: t, key: t, value: t, to: t}
+  - {op: concat, along: tokens, from: [x, t], to: joint}
+  - {op: attention, heads: 1, query: joint, key: joint, value: joint, to: joint}
+  - {op: QUERY}
+  - head: {op: linear, from: y, width: D, to: y}
+outputs: [y]
+"""
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.booleans())
+def test_tokens_are_all_that_attend_together(image, prompt, reads):
+    """A prompt that is refined alone first is a part of them; and a later attention of the image alone changes nothing."""
+    last = "attention, heads: 1, query: x, key: joint, value: joint, to: y" if reads else "identity, from: joint, to: y"
+    found = model(REFINED.replace("QUERY", last)).estimator({}, "full", "torch")
+    assert tokens_of(found.stored, "full", found.sizes, found.moments(image=[image], prompt=[prompt])) == image + prompt

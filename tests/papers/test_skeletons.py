@@ -81,6 +81,20 @@ outputs: [h]
     assert found.exact, str(found)
 
 
+def test_verify_names_the_gaps_of_a_skeleton(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = tmp_path / "gap.yaml"
+    spec.write_text("""language: 2
+name: gap
+streams: {audio: [t]}
+inputs: {x: {stream: audio, width: 4}}
+graph:
+  - up: {op: conv, from: x, width: 2, kernel: 4, stride: 2, transposed: true, to: y}
+outputs: [y]
+""")
+    main(["verify", str(spec)])
+    assert "gap: the skeleton has a gap: up: a convolution that is transposed" in capsys.readouterr().err
+
+
 def test_a_skeleton_trains() -> None:
     """A few steps on one batch lower the loss."""
     torch.manual_seed(0)
