@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import textwrap
 import time
+from contextlib import suppress
 from functools import cache
+from random import Random
 from typing import Any
 
 import pytest
@@ -122,6 +124,19 @@ def test_the_domain_has_what_the_class_refuses_and_what_costs_something_else():
     with pytest.raises(SymflopsError, match="outside of the domain of Branching: s < 20"):
         branching.at({"b": 2, "s": 20})
     assert branching.at({"b": 2, "s": 19})["forward"] == 2 * 38 * 64
+
+
+def test_a_condition_that_matters_at_some_points_alone_is_kept():
+    """At kernels of odd width the class costs as much on both sides of it."""
+    found, random, exact = symflops.trace(modules.Resized, inputs={"x": {"shape": [2, 3, 16, 24]}}), Random(1), 0
+    for _ in range(200):
+        sides = {name: random.randint(2, 24) for name in ("t", "u")}
+        kernel = random.randint(1, 6)
+        with suppress(SymflopsError):
+            mine = found.at({"kernel": kernel, "channels": 3, "wide": 5, "b": 2, **sides})
+            assert (mine["forward"], mine["backward"]) == counted(modules.Resized(kernel), torch.zeros(2, 3, *sides.values())), (kernel, sides)
+            exact += 1
+    assert found.proven and exact > 3
 
 
 @pytest.mark.parametrize("seconds", [0.0, 60.0])

@@ -29,6 +29,22 @@ class Attention(nn.Module):
         return self.out(functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, s, d))
 
 
+class Resized(nn.Module):
+    """Halves a picture and enlarges it again, to its own size only if one of its sides is no multiple of four."""
+
+    def __init__(self, kernel: int = 3, channels: int = 3, wide: int = 5) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, wide, kernel, padding=(kernel - 1) // 2)
+        self.last = nn.Conv2d(wide, channels, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        whole = self.first(x)
+        half = whole[..., ::2, ::2]
+        if x.shape[-2] % 4 or x.shape[-1] % 4:
+            return self.last(half.repeat_interleave(2, -1).repeat_interleave(2, -2)[..., : whole.shape[-2], : whole.shape[-1]])
+        return self.last(half.repeat_interleave(2, -1).repeat_interleave(2, -2)) + x
+
+
 class Convolutions(nn.Module):
     def __init__(self, channels: int = 6, kernel: int = 3, groups: int = 2) -> None:
         super().__init__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -17,9 +18,11 @@ from symflops.verify.symbolic.traced import FIGURES, compiled, replaced, symbol
 
 POINTS = 4
 """Unseen configs at which forms are proven; at least three must run."""
-SAMPLES = 300
+SAMPLES = 3000
 """Random points at which a condition that never fails is taken to follow from others."""
-TRIES = 2
+NEAR = 300
+"""Random points that are looked through for one outside of a single condition of a domain."""
+TRIES = 6
 """Points outside of a condition at which the class must be exact before the condition is left out."""
 INSIDE = 60
 """Points inside of all conditions of the trace, at which a plainer condition has to hold, too."""
@@ -80,15 +83,23 @@ class Proof:
 
 
 def cover(choices: Sequence[tuple[sympy.Basic, str]], good: Sequence[list[bool]], bad: Sequence[list[bool]]) -> list[int]:
-    """Fewest, plainest conditions that hold at all ``good`` points; at each ``bad`` one some condition does not."""
-    allowed = [place for place in range(len(choices)) if all(row[place] for row in good)]
+    """Fewest, plainest conditions of which at each ``bad`` point some do not hold.
+
+    They hold at all ``good`` points, or at most of them if no such conditions tell all bad points.
+    """
+    lost = [sum(not row[place] for row in good) for place in range(len(choices))]
     left, found = list(bad), list[int]()
-    while left:
-        best = max(allowed, key=lambda place: (sum(not row[place] for row in left), -place), default=None)
-        if best is None or all(row[best] for row in left):
-            break
-        found.append(best)
-        left = [row for row in left if row[best]]
+    for places in ([place for place, count in enumerate(lost) if not count], range(len(choices))):
+        while left:
+            best = max(places, key=lambda place: (sum(not row[place] for row in left), -lost[place], -place), default=None)
+            if best is None or all(row[best] for row in left):
+                break
+            found.append(best)
+            left = [row for row in left if row[best]]
+    for place in list(found):
+        rest = [other for other in found if other != place]
+        if not any(all(row[other] for other in rest) for row in bad):
+            found = rest
     return sorted(found)
 
 
@@ -227,6 +238,7 @@ class Prover(Points):
         ]
         choices = [(one, "") for one in plain_conditions(read, pairs)] + self.guards
         judge = compiled(symbols, [one for one, _ in choices])
+        in_domain = cache(lambda places: compiled(symbols, [choices[place][0] for place in places]))
         first = len(choices) - len(self.guards)
         inside = (self.row(judge, self.moved_point()) for _ in range(INSIDE))
         good = [row for row in inside if row is not None and all(row[first:])]  # the trace speaks for these points
@@ -238,11 +250,12 @@ class Prover(Points):
             settled = True
             drawn = (self.random_point(self.random.choice((1, 1, 2, 3, len(self.free)))) for _ in range(SAMPLES))
             for point in drawn if turn else chain(drawn, self.crossings(harmless)):
-                row = self.row(judge, point)
-                if row is None or point is None or not all(row[place] for place in domain):
+                inner = self.row(in_domain(tuple(domain)), point)
+                if point is None or inner is None or not all(inner):
                     continue
-                open_ones = [place for place, count in enumerate(harmless) if count < TRIES and not row[first + place]]
-                if not open_ones:
+                open_ones = [place for place, holds in enumerate(self.truths(point)) if not holds and harmless[place] < TRIES]
+                row = self.row(judge, point) if open_ones else None
+                if row is None:
                     continue
                 if time.process_time() > until:
                     break
@@ -292,8 +305,8 @@ class Prover(Points):
     def widened(self, judge: Any, domain: Sequence[int], good: list[list[bool]], bad: list[list[bool]], until: float) -> bool:
         """Run the class where one condition of a domain does not hold and all others do; whether it was exact somewhere."""
         found = False
-        for place in domain:
-            for _ in range(SAMPLES):
+        for place in (place for place in domain if all(row[place] for row in good)):
+            for _ in range(NEAR):
                 point = self.random_point(self.random.choice((1, 2)))
                 row = self.row(judge, point)
                 if row is None or point is None or row[place] or not all(row[other] for other in domain if other != place):
