@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from fractions import Fraction
@@ -18,7 +19,7 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "Mod": operator.mod, "Pow": operator.pow, "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt,
     "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge, "BitAnd": operator.and_, "BitOr": operator.or_,
 }  # fmt: skip
-CALLS: dict[str, Callable[..., Any]] = {"Max": max, "Min": min}
+CALLS: dict[str, Callable[..., Any]] = {"Max": max, "Min": min, "ceiling": math.ceil}
 
 
 class UnknownNameError(LookupError):
@@ -29,7 +30,7 @@ def holds(condition: str, value: Callable[[str], Any]) -> bool:
     """Whether a condition holds, such as ``hidden_size % num_attention_heads == 0``.
 
     Args:
-        condition: Sums, products, quotients, remainders, powers, ``Max``, ``Min``, comparisons, ``&``, ``|`` and ``~``.
+        condition: Sums, products, quotients, remainders, powers, ``Max``, ``Min``, ``ceiling``, comparisons, ``&``, ``|``, ``~``.
         value: The number of a name, with dots between nested fields; None if it has none.
 
     Raises:

@@ -155,7 +155,10 @@ def active_of(stored: Stored, regime: str, sizes: Mapping[str, Any]) -> int | No
 
 
 def too_many_chosen(stored: Stored, regime: str, sizes: Mapping[str, Any], parameters: int) -> str:
-    """Explain why more parameters work for a token than there are: a size chooses more experts than the model has."""
+    """Explain why more parameters work for a token than there are: a size chooses more experts than the model has.
+
+    Empty for a model without experts.
+    """
     row, active = stored.regimes[regime], active_of(stored, regime, sizes) or 0
     only = stored.formulas.letters(row["active"]) - stored.formulas.letters(row["parameters"])
     for field in stored.document["fields"]:
@@ -163,6 +166,8 @@ def too_many_chosen(stored: Stored, regime: str, sizes: Mapping[str, Any], param
         if letter in only and type(value) is int:
             each = active - (active_of(stored, regime, {**sizes, letter: value - 1}) or 0)
             most = value + (parameters - active) // max(each, 1)
+            if most <= 0:  # without experts none are chosen
+                return ""
             return f"the config's '{field['keys'][0]}' is {value}: it has {most} expert{'s' * (most != 1)} to choose from"
     return "the config chooses more experts for a token than there are"
 

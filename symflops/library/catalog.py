@@ -196,6 +196,12 @@ class Catalog:
         return f"<Catalog of {len(self.specs)} {'shipped' if self.shipped else 'local'} specs>"
 
 
+def shipped_folder() -> str:
+    """The folder of ``specs`` and ``generated``: the package, or the checkout around it."""
+    inside = os.path.isfile(os.path.join(PACKAGE, "generated", "catalog.json"))
+    return PACKAGE if inside else os.path.dirname(PACKAGE)
+
+
 def catalogs() -> list[Catalog]:
     """Return the catalogs of local specs (``./specs``), if any, of new specs of a checkout, if any, and of shipped specs.
 
@@ -204,8 +210,7 @@ def catalogs() -> list[Catalog]:
     Raises:
         SymflopsError: there are too many local specs.
     """
-    inside = os.path.isfile(os.path.join(PACKAGE, "generated", "catalog.json"))
-    folder = PACKAGE if inside else os.path.dirname(PACKAGE)
+    folder = shipped_folder()
     shipped: dict[str, Any] = {}
     path = os.path.join(folder, "generated", "catalog.json")
     if os.path.isfile(path):
@@ -218,7 +223,7 @@ def catalogs() -> list[Catalog]:
         from symflops.library.local import local_specs
 
         files, own = local_specs(os.path.realpath("specs"))
-    others = ungenerated(root, {**shipped, **own}) if not inside and os.path.isdir(root) else []
+    others = ungenerated(root, {**shipped, **own}) if folder != PACKAGE and os.path.isdir(root) else []
     local = [Catalog("", own, files)] if own else []
     return [*local, *others, Catalog(folder, {name: entry for name, entry in shipped.items() if name not in own})]
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from symflops.evaluate.layouts import inputs_of
 from symflops.evaluate.sizes import sizes_of
-from symflops.library.catalog import catalogs
+from symflops.library.catalog import catalogs, shipped_folder
 from symflops.support.errors import SymflopsError, did_you_mean
 from symflops.support.reading import read_json
 
@@ -31,7 +31,7 @@ OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
 @lru_cache(maxsize=1)
 def rules() -> dict[str, dict[str, Any]]:
     """All rules by name: ``spec``, ``pipelines``, ``given`` (name -> default), ``lengths`` (stream -> formula, or a list)."""
-    found: dict[str, dict[str, Any]] = read_json(os.path.join(catalogs()[-1].folder, "specs", "pipelines.json"))
+    found: dict[str, dict[str, Any]] = read_json(os.path.join(shipped_folder(), "specs", "pipelines.json"))
     return found
 
 

@@ -76,7 +76,7 @@ def test_people_read_which_device_was_meant(capsys):
         (("llama", "--tokens-per-second", "0", "--peak", "1"), "--tokens-per-second is above 0"),
         (("--flops", "1e15", "--tokens-per-second", "9k", "--peak", "1"), "a step has no tokens"),
         (("llama", "--batch", BATCH, "--flops", "1", "--seconds", "1", "--peak", "1"), "leave out the model"),
-        (("--flops", "1", "--batch", BATCH, "--seconds", "1", "--peak", "1"), "leave out the model"),
+        (("--flops", "1", "--batch", BATCH, "--seconds", "1", "--peak", "1"), "leave out --batch"),
         (("llama", "--batch", '{"txt": [1]}', "--seconds", "1", "--peak", "1"), "did you mean 'text'"),
         (("llama", "--batch", BATCH, "--seconds", "0", "--peak", "1"), "the seconds are 0"),
         (("lama", "--batch", BATCH, "--seconds", "1", "--peak", "1"), "llama"),

@@ -89,7 +89,7 @@ def configs(path: str, draw: random.Random) -> Iterator[dict[str, Any]]:
     fields = {row["letter"]: row for row in stored.document["fields"]}
     base: dict[str, Any] = {}
     for letter, given in stored.fixed:
-        put(base, fields[letter]["keys"][0], json.loads(json.dumps(given)))
+        put(base, fields[letter]["keys"], json.loads(json.dumps(given)))
     cases = [dict(case.config) for case in live_cases(stored.name)]
     yield from (base, *cases[:2])
     for _ in range(CONFIGS):
@@ -100,11 +100,11 @@ def configs(path: str, draw: random.Random) -> Iterator[dict[str, Any]]:
             if row["letter"] in dict(stored.fixed) or draw.random() < 0.5:
                 continue
             if row["kind"] == "number" and isinstance(known, int):
-                put(config, row["keys"][0], known * draw.choice((1, 2, 3)))
+                put(config, row["keys"], known * draw.choice((1, 2, 3)))
             elif row["kind"] == "count" and isinstance(known, int):
-                put(config, row["keys"][0], max(0, known + draw.randint(-3, 3)))
+                put(config, row["keys"], max(0, known + draw.randint(-3, 3)))
             elif row["kind"] == "flag":
-                put(config, row["keys"][0], draw.random() < 0.5)
+                put(config, row["keys"], draw.random() < 0.5)
         yield config
 
 

@@ -7,6 +7,7 @@ class; no formula of ours says what it hides.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from symflops.read.spec_files import SpecFile, find_spec, shipped, specs_in
 from symflops.support.errors import SymflopsError
 from symflops.verify.cases import LiveCase, cases_of
 from symflops.verify.census.fields import ConfigField, value_at
-from symflops.verify.census.observation import changed
+from symflops.verify.census.observation import with_values
 from symflops.verify.census.survey import Base, Survey, plain_lists
 from symflops.verify.census.take import quiet
 from symflops.verify.census.variations import variations
@@ -75,7 +76,7 @@ def test_masks_are_those_of_the_class_under_every_field_that_moves_them(name: st
         survey = Survey(model, reference_of(model, cases[0]), cases)
         for base in survey.bases:
             for change in ({}, *changes(survey, base)):
-                case = changed(base.case, change, survey.aliases)
+                case = replace(base.case, config=with_values(base.case.config, change, {}, survey.aliases))
                 try:
                     interpreted(by_name(name), name, case.config, tell=lambda text: None)
                 except SymflopsError:  # refused

@@ -69,9 +69,6 @@ class _Printer(StrPrinter):  # type: ignore[misc]
         above, below = found.args[0].as_numer_denom()
         return f"({self.parenthesize(above, 50)} // {self.parenthesize(below, 60)})"
 
-    def _print_ceiling(self, found: Any) -> str:
-        return f"(-{self._print_floor(sympy.floor(-found.args[0], evaluate=False))})"
-
     def _print_Mod(self, found: Any) -> str:
         return f"({self.remainder(found)})"
 
