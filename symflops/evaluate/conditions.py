@@ -30,7 +30,7 @@ def holds(condition: str, value: Callable[[str], Any]) -> bool:
     """Whether a condition holds, such as ``hidden_size % num_attention_heads == 0``.
 
     Args:
-        condition: Sums, products, quotients, remainders, powers, ``Max``, ``Min``, ``ceiling``, comparisons, ``&``, ``|``, ``~``.
+        condition: Arithmetic with remainders and powers, ``Max``, ``Min``, ``ceiling``, comparisons, ``&``, ``|`` and ``~``.
         value: The number of a name, with dots between nested fields; None if it has none.
 
     Raises:
