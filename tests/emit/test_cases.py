@@ -134,6 +134,8 @@ def made(path: str) -> Iterator[Case]:
                     one = InterpretedEstimator(document(path), config, regime=regime["name"], convention=convention)
                 except SymflopsError:
                     continue  # of another structure, or with sizes that do not fit each other
+                if one.parameters_active is not None and one.parameters_active > one.parameters:
+                    continue  # more experts are chosen than there are, which printings alone do not refuse
                 for batch in batches(one, draw):
                     try:
                         m = one.moments(**batch)
