@@ -20,7 +20,7 @@ from symflops.support.findings import SpecError
 from symflops.verify.cases import LiveCase
 from symflops.verify.live import verify_live
 from tests import shipped
-from tests.fuzz.guard import Limits
+from tests.fuzz.guard import SECONDS, Limits
 
 RECORDS = Path(__file__).resolve().parents[1] / "data" / "truth"
 SHAPED = [file.name for file in specs_in(roots()[-1]) if "variants:" in file.source().text]
@@ -88,7 +88,7 @@ def test_blocks_that_double_each_other_end(tmp_path):
     )
     path = tmp_path / "doubled.yaml"
     path.write_text(TWICE + blocks + "graph:\n  - all: {block: b30, from: x, to: x}\noutputs: [x]\n", "utf-8")
-    with Limits(), pytest.raises(SpecError) as caught:
+    with Limits(3 * SECONDS), pytest.raises(SpecError) as caught:
         load(path).graph()
     (found,) = caught.value.diagnostics
     assert found.code == "structure-too-large" and "calls another twice" in found.hint

@@ -17,7 +17,7 @@ from symflops.read.spec_files import find_spec
 from symflops.read.yaml_nodes import read_yaml
 from symflops.support.findings import Source, SpecError, SymflopsError
 from tests.fuzz.cases import NAMES, SPAN
-from tests.fuzz.guard import Limits
+from tests.fuzz.guard import SECONDS, Limits
 
 HEAD = "language: 2\nname: small\nsizes: {L: {key: layers, default: 2}, D: {key: width, default: 4}}\nstreams: {text: [x], sample: []}\ninputs: {t: {stream: text, width: D}, s: {stream: sample, width: D}}\n"
 GOOD = HEAD + "graph:\n  - o: {op: linear, from: t, width: D}\noutputs: [o]\n"
@@ -200,10 +200,10 @@ def test_a_list_that_decides_each_of_many_written_out_layers(tmp_path):
     path = tmp_path / "long.yaml"
     path.write_text(LONG)
     config = {"layers": 200, "listed": [1, 3], "width": 8}
-    with Limits():
+    with Limits(3 * SECONDS):
         estimator = load(path).estimator(config, convention="torch")
     assert estimator.parameters == 200 * 3 * 8 * (8 + 1) + 2 * 3 * 8 * (8 + 1)
-    with Limits(), pytest.raises(SpecError, match="gives the count"):
+    with Limits(3 * SECONDS), pytest.raises(SpecError, match="gives the count"):
         load(path).program()
 
 
