@@ -196,10 +196,15 @@ class Catalog:
         return f"<Catalog of {len(self.specs)} {'shipped' if self.shipped else 'local'} specs>"
 
 
-def shipped_folder() -> str:
-    """The folder of ``specs`` and ``generated``: the package, or the checkout around it."""
+def shipped_catalog() -> Catalog:
+    """The catalog of shipped specs, in the package or in the checkout around it, whatever local specs there are."""
     inside = os.path.isfile(os.path.join(PACKAGE, "generated", "catalog.json"))
-    return PACKAGE if inside else os.path.dirname(PACKAGE)
+    folder = PACKAGE if inside else os.path.dirname(PACKAGE)
+    path = os.path.join(folder, "generated", "catalog.json")
+    if not os.path.isfile(path):
+        return Catalog(folder, {})
+    with open(path, "rb") as file:
+        return Catalog(folder, json.loads(file.read())["specs"])
 
 
 def catalogs() -> list[Catalog]:
@@ -210,22 +215,18 @@ def catalogs() -> list[Catalog]:
     Raises:
         SymflopsError: there are too many local specs.
     """
-    folder = shipped_folder()
-    shipped: dict[str, Any] = {}
-    path = os.path.join(folder, "generated", "catalog.json")
-    if os.path.isfile(path):
-        with open(path, "rb") as file:
-            shipped = json.loads(file.read())["specs"]
-    root = os.path.realpath(os.path.join(folder, "specs"))
+    shipped = shipped_catalog()
+    root = os.path.realpath(os.path.join(shipped.folder, "specs"))
     files: dict[str, SpecFile] = {}
     own: dict[str, Any] = {}
     if os.path.isdir("specs") and os.path.realpath("specs") != root:
         from symflops.library.local import local_specs
 
         files, own = local_specs(os.path.realpath("specs"))
-    others = ungenerated(root, {**shipped, **own}) if folder != PACKAGE and os.path.isdir(root) else []
+    others = ungenerated(root, {**shipped.specs, **own}) if shipped.folder != PACKAGE and os.path.isdir(root) else []
     local = [Catalog("", own, files)] if own else []
-    return [*local, *others, Catalog(folder, {name: entry for name, entry in shipped.items() if name not in own})]
+    left = {name: entry for name, entry in shipped.specs.items() if name not in own}
+    return [*local, *others, Catalog(shipped.folder, left)]
 
 
 def ungenerated(root: str, known: Mapping[str, Any]) -> list[Catalog]:

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from symflops.evaluate.layouts import inputs_of
 from symflops.evaluate.sizes import sizes_of
-from symflops.library.catalog import catalogs, shipped_folder
+from symflops.library.catalog import shipped_catalog
 from symflops.support.errors import SymflopsError, did_you_mean
 from symflops.support.reading import read_json
 
@@ -31,7 +31,7 @@ OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
 @lru_cache(maxsize=1)
 def rules() -> dict[str, dict[str, Any]]:
     """All rules by name: ``spec``, ``pipelines``, ``given`` (name -> default), ``lengths`` (stream -> formula, or a list)."""
-    found: dict[str, dict[str, Any]] = read_json(os.path.join(shipped_folder(), "specs", "pipelines.json"))
+    found: dict[str, dict[str, Any]] = read_json(os.path.join(shipped_catalog().folder, "specs", "pipelines.json"))
     return found
 
 
@@ -51,7 +51,7 @@ def rule_for(model: Any, name: str = "") -> dict[str, Any] | None:
             hint = did_you_mean(name, own, f"there {'is' if len(own) == 1 else 'are'} {', '.join(own) or 'none'}")
             raise SymflopsError(f"'{model.name}' has no pipeline '{name}': {hint}")
         return found
-    measured = {row["name"]: row["config"] for row in catalogs()[-1].published().get(model.name, ())} if len(own) > 1 else {}
+    measured = {row["name"]: row["config"] for row in shipped_catalog().published().get(model.name, ())} if len(own) > 1 else {}
     return max(own.values(), key=lambda rule: likeness(model, measured.get(rule.get("measured"))), default=None)
 
 

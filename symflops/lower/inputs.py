@@ -179,5 +179,5 @@ def enclosing(readers: ParameterReaders, entry: ParameterCount) -> Iterator[tupl
 
 
 def identity(entry: ParameterCount) -> object:
-    """What decides the formulas of a parameter: its shape, number of copies and condition."""
+    """The shape, number of copies and condition of a parameter, which decide its formulas."""
     return entry.parameter.shape, entry.copies, entry.exists

@@ -178,7 +178,7 @@ class _Lowering:
     # the program
 
     def regime(self, derivation: Derivation, lines: tuple[Line, ...]) -> RegimeLines:
-        """What the program stores about one regime: its ``lines``, its parameters and its tokens."""
+        """Return one regime as the program stores it: its ``lines``, parameters and tokens."""
         entries, readers = derivation.parameters, ParameterReaders(derivation.graph.body)
         return RegimeLines(
             derivation.regime.name, derivation.regime.doc, lines,
@@ -219,7 +219,7 @@ class _Lowering:
         return tuple(field for field in found if field.letter in graph.left_out)
 
     def regimes(self) -> tuple[RegimeLines, ...]:
-        """What the program stores about each regime; conventions that count equal work share its lines."""
+        """Return all regimes as the program stores them; conventions that count equal work share lines."""
         lines, parts = self.lines(self.derivations, self.plain)
         found = list(map(self.regime, self.derivations, lines))
         if parts > 1:
@@ -238,7 +238,7 @@ class _Lowering:
                 yield self.case(self.counted.get(convention.name, self.derivations)[position], convention)
 
     def row(self, convention: Convention) -> ConventionRow:
-        """What the program says about how ``convention`` counts."""
+        """Return the rules of ``convention`` as the program stores them."""
         name, shares = convention.name, self.shares.get(convention.name, 1)
         rules = convention.pairs, convention.length, convention.unseen, convention.unit
         return ConventionRow(name, *rules, convention.because, shares, convention.digest)

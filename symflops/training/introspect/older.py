@@ -52,10 +52,9 @@ class OlderNames:
 @lru_cache(maxsize=1)
 def table() -> dict[str, dict[str, str]]:
     """The rules of each class."""
-    from symflops.library.lookup import catalogs
+    from symflops.library.catalog import shipped_catalog
 
-    shipped = next((catalog for catalog in catalogs() if catalog.shipped), None)
-    return {} if shipped is None else shipped.beside(FILE, CLASSES)
+    return shipped_catalog().beside(FILE, CLASSES)
 
 
 def names_of(root: Any) -> OlderNames:

@@ -21,7 +21,7 @@ MULTIPLY = ("bf16", "fp16", "fp8", "fp4", "int8")
 
 
 class Part(NamedTuple):
-    """What a call ran: its program under :data:`WITNESS`, and how often each kind of work ran."""
+    """The work of a call: its program under :data:`WITNESS`, and how often each kind of work ran."""
 
     number: int
     program: Any

@@ -47,7 +47,7 @@ class Hooks:
 
 
 class Witness(Hooks):
-    """What PyTorch executes in the watched calls of one step.
+    """Counts the work that PyTorch executes in the watched calls of one step.
 
     Attributes:
         seen: (place, kind of work) -> FLOPs.
