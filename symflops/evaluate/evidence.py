@@ -62,26 +62,30 @@ def evidence(model: Any) -> dict[str, Any]:
         "records": model.measured.get("records", {}).get(kind, 0),
     }
     grade, why = graded(model, told)
-    left = None if grade == AS_SPECIFIED else domain_left(model, str(kind))
+    left, broken = (None, "") if grade == AS_SPECIFIED else domain_left(model, str(kind))
     if left is not None:
         grade, why = FOR_ALL, "; ".join(filter(None, [f"where {', '.join(left)}" if left else "", unseen(model)]))
+    elif broken:
+        why = "; ".join(filter(None, [f"outside of where the class was proven: {broken}", why or unseen(model)]))
     return {"grade": grade, **told, "why": why or unseen(model), "exception": model.exception or None}
 
 
-def domain_left(model: Any, kind: str) -> list[str] | None:
+def domain_left(model: Any, kind: str) -> tuple[list[str] | None, str]:
     """Conditions on lengths under which the formulas of an estimate were proven for all sizes; None if they were not.
 
     They were if its class has an identity (:mod:`symflops.library.records.identities`) whose conditions on sizes hold for the
-    config, and which has the same values of all other sizes.
+    config, and which has the same values of all other sizes. The second value is a condition on sizes that does not hold, such
+    as one whose opposite the class refuses; empty if there is none.
     """
+    broken = ""
     for one in model.measured.get("identities", ()):
         if class_name(one["reference"]) == kind and all(
             same(model.sizes.get(letter), value) for letter, value in one["held"].items()
         ):
-            left = undecided(one["where"], model)
-            if left is not None:
-                return left
-    return None
+            left, broken = undecided(one["where"], model)
+            if not broken:
+                return left, ""
+    return None, broken
 
 
 def same(mine: Any, held: Any) -> bool:
@@ -92,8 +96,8 @@ def same(mine: Any, held: Any) -> bool:
     return type(mine) is type(held) and bool(mine == held)
 
 
-def undecided(where: Sequence[str], model: Any) -> list[str] | None:
-    """The conditions that read no size of the model but lengths; None if another one does not hold."""
+def undecided(where: Sequence[str], model: Any) -> tuple[list[str], str]:
+    """The conditions that read no size of the model but lengths, and one that does not hold; empty if all do."""
     letters = {key: row["letter"] for row in model.stored.document["fields"] for key in row["keys"]}
     config = as_read(model.stored.document, model.config)
 
@@ -119,12 +123,12 @@ def undecided(where: Sequence[str], model: Any) -> list[str] | None:
     for condition in where:
         try:
             if not holds(condition, value):
-                return None
+                return [], condition
         except UnknownNameError:
             left.append(condition)
         except ValueError:
-            return None
-    return left
+            return [], condition
+    return left, ""
 
 
 def graded(model: Any, told: Mapping[str, Any]) -> tuple[str, str]:
