@@ -252,10 +252,13 @@ class Traced:
                 raise SymflopsError(f"'{name}' is {kind}: {', '.join(self.symbols())} are symbols")
         point = {name: one.value for name, one in self.fields.items()} | dict(values)
         holding, figures = self.functions
-        for condition, holds in zip(self.domain, holding(*point.values()), strict=True):
-            if not holds:
-                raise SymflopsError(f"outside of the domain of {self.name}: {text_of(condition)}")
-        return {name: int(value) for name, value in zip(FIGURES, figures(*point.values()), strict=True)}
+        try:
+            for condition, holds in zip(self.domain, holding(*point.values()), strict=True):
+                if not holds:
+                    raise SymflopsError(f"outside of the domain of {self.name}: {text_of(condition)}")
+            return {name: int(value) for name, value in zip(FIGURES, figures(*point.values()), strict=True)}
+        except ZeroDivisionError:
+            raise SymflopsError(f"outside of the domain of {self.name}: a condition or a figure divides by 0") from None
 
     @cached_property
     def functions(self) -> tuple[Any, Any]:
