@@ -53,8 +53,7 @@ class Fingerprint:
                 continue
             if now != known:
                 differ = [path for path, one, other in zip(paths, now, known, strict=True) if one != other]
-                differ = list(dict.fromkeys(differ))
-                found += differ if kind == "attribute" else [f"{path or 'the model'}: {kind}" for path in differ]
+                found += dict.fromkeys(differ if kind == "attribute" else (f"{path or 'the model'}: {kind}" for path in differ))
         return found
 
 
@@ -67,9 +66,11 @@ def facts_of(root: Any, modules: Mapping[str, Any], ignored: Collection[str]) ->
     yield "checkpointing", paths, lambda: [mine.get(FUNCTION) for mine in own]
     for kind in ("_modules", "_parameters"):
         held = {path: table for path, module in modules.items() if (table := getattr(module, kind))}
-        yield kind, list(held), partial(contents, list(held.values()))
-    names = [f"{path}.{name}" for path, table in held.items() for name in table]
-    yield "requires_grad", names, partial(flags, list(held.values()))
+        entries = [(path, table, name) for path, table in held.items() for name in table]
+        around, owners, names = map(list, zip(*entries, strict=True)) if entries else ([], [], [])
+        yield kind, [*held, *around], partial(contents, list(held.values()), owners, names)
+    tensors = {f"{path}.{name}": one for path, table in held.items() for name, one in table.items() if one is not None}
+    yield "requires_grad", list(tensors), lambda: [tensor.requires_grad for tensor in tensors.values()]
     layers = {path: module.__dict__ for path, module in modules.items() if is_lora(module)}
     yield "adapters", list(layers), lambda: [str(list(map(layer.get, ADAPTED))) for layer in layers.values()]
     readers, names = [], []
@@ -82,14 +83,9 @@ def facts_of(root: Any, modules: Mapping[str, Any], ignored: Collection[str]) ->
     yield "attribute", names, lambda: [value for read, table in readers for value in read(table)]
 
 
-def contents(tables: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """The identities of what is in each table."""
-    return [tuple(map(id, table.values())) for table in tables]
-
-
-def flags(tables: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """``requires_grad`` of each tensor in the tables of parameters."""
-    return [tensor is not None and tensor.requires_grad for table in tables for tensor in table.values()]
+def contents(tables: Sequence[dict[str, Any]], owners: Sequence[dict[str, Any]], names: Sequence[str]) -> list[int]:
+    """The size of each table, and the identity of each entry by owner and name; the order of a table is no fact."""
+    return [*map(len, tables), *map(id, map(dict.get, owners, names))]
 
 
 def configs_of(root: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
