@@ -18,6 +18,7 @@ from itertools import count
 from sympy import Add, Expr, Integer, Mul, expand
 
 from symflops.build.scopes import MAX_OPERATORS
+from symflops.derive.merged import MERGED, merge
 from symflops.formula.truth import Truth, any_of
 from symflops.ir.contraction import Contraction, Extent, Operand
 from symflops.ir.convention import ROLES, role_of
@@ -38,6 +39,9 @@ def adapt(graph: Graph, adapters: Sequence[Adapter]) -> Graph:
     """
     bases: dict[Path, Path] = {}
     for adapter in adapters:
+        if adapter.kind in MERGED:
+            graph = merge(graph, adapter)
+            continue
         last = max((operator.id for operator in graph.operators()), default=0)
         insertion = _Insertion(adapter, dict(graph.chosen), list(graph.values), count(last + 1001), bases)
         body = with_operators(graph.body, insertion.replaced)

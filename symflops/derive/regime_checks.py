@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from symflops.derive.adapters import KINDS
 from symflops.derive.heads import kinds_of_head
 from symflops.derive.leaving import leaving
+from symflops.derive.merged import MERGED, without
 from symflops.derive.recompute import group_of
 from symflops.ir.graph import Graph, ParameterCount
 from symflops.ir.nodes import Checkpoint, walk
@@ -116,6 +117,9 @@ def fields(graph: Graph, regime: Regime) -> Iterator[Field]:
     ]
     for adapter in regime.adapters:
         base = adapter.names[0]
+        if adapter.kind in MERGED:
+            yield "targets", list(adapter.targets), [without(path, base) for path in parameters], ""
+            continue
         yield "targets", [f"{target}.{base}" for target in adapter.targets], projections, f".{base}"
     if regime.recompute:
         groups = list(dict.fromkeys(prefix for path in modules for prefix in prefixes(path)))
@@ -167,9 +171,9 @@ def rules_of(graph: Graph, regime: Regime, parameters: Sequence[ParameterCount])
     if regime.head:
         found["head"] = kinds_of_head(graph)
     for adapter in regime.adapters:  # rank-stabilised LoRA only changes a scale, which costs nothing
-        name = "dora with dropout" if adapter.dropout else "dora"
+        names = {"dora": "dora with dropout" if adapter.dropout else "dora", **dict.fromkeys(MERGED, "lora on parameters")}
         added = (one.kind for one in graph.operators() if any(parameter.adapter for parameter in one.parameters))
-        found[name if adapter.kind == "dora" else "lora"] = frozenset(added)
+        found[names.get(adapter.kind, "lora")] = frozenset(added)
     if regime.recompute and backward:
         found |= recomputed_kinds(graph, regime.recompute)
     return tuple((name, kinds) for name, kinds in found.items() if kinds)

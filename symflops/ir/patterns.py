@@ -60,6 +60,20 @@ class Path:
                 return Path((*parts, head) if head else tuple(parts))
         return Path(())
 
+    def below(self, module: Path) -> tuple[str | Expr, ...] | None:
+        """The parts of this path behind those of ``module``; None if it is neither ``module`` nor inside of it."""
+        count, last = len(module.parts), module.parts[-1]
+        head, rest = self.parts[: count - 1], self.parts[count - 1 :]
+        if head != module.parts[:-1] or not rest:
+            return None
+        if rest[0] == last:
+            rest = rest[1:]
+        elif isinstance(last, str) and str(rest[0]).startswith(f"{last}."):
+            rest = (str(rest[0]).removeprefix(last), *rest[1:])
+        else:
+            return None
+        return (str(rest[0])[1:], *rest[1:]) if rest else ()
+
     @property
     def depth(self) -> int:
         """Number of components, as separated by dots; 0 for the root."""

@@ -13,11 +13,14 @@ class Adapter:
 
     Attributes:
         kind: ``lora``, ``rslora`` or ``dora``; ``dora`` also computes the norm of the adapted weight in every forward pass.
+            ``merged`` adds the product of the projections to a weight in every forward pass; ``folded`` computes it once more
+            without gradients.
         rank: The rank.
-        targets: Patterns of module paths.
+        targets: Patterns of module paths; of ``merged`` and ``folded``, of parameter names.
         names: Names of the submodules: the adapted module, the down projection, the up projection.
         dropout: Whether the adapter's input has dropout; with it, ``dora`` repeats the base's product on that input.
         bias: Whether the up projection has a bias.
+        in_out: Whether ``merged`` and ``folded`` take the weight of each expert as (in, out).
     """
 
     kind: str
@@ -26,6 +29,7 @@ class Adapter:
     names: tuple[str, str, str]
     dropout: bool = False
     bias: bool = False
+    in_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)

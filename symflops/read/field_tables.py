@@ -149,12 +149,13 @@ TRAINING = (
 )
 LISTS = words_of(TRAINING)
 ADAPTER = (
-    Field("kind", Form.WORD, "what it computes", words=("lora", "rslora", "dora")),
+    Field("kind", Form.WORD, "what it computes", words=("lora", "rslora", "dora", "merged", "folded")),
     Field("rank", Form.COUNT, "its rank; default: 16"),
-    Field("targets", Form.TEXTS, "patterns of modules that have one", required=True),
+    Field("targets", Form.TEXTS, "patterns of modules that have one; merged, folded: of parameters", required=True),
     Field("names", Form.TEXTS, "'peft', 'plain', or three names: base, down, up"),
     Field("dropout", Form.FLAG, "its input is dropped out, so DoRA computes the base twice"),
     Field("bias", Form.FLAG, "its up projection has a bias"),
+    Field("in_out", Form.FLAG, "merged, folded: weights of experts are stored (in, out)"),
 )
 RECOMPUTE = (
     Field("groups", Form.TEXTS, "patterns of modules, each recomputed as one", required=True),

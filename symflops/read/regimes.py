@@ -20,6 +20,7 @@ NAMES = {
     "plain": ("base", "A", "B"),
 }
 """Names of the base, down and up projections below an adapted module, by the page's word for the naming scheme."""
+FLAGS = ("dropout", "bias", "in_out")
 MOST_PATTERNS, MOST_LETTERS, MOST_ADAPTERS, MOST_PHASES = 1_000, 500, 16, 16
 """Limits of a regime: patterns in all lists together, characters per pattern, adapters, further phases."""
 FEWER = "say it at once: patterns have '*', an adapter several targets, a phase 'times'"
@@ -105,8 +106,7 @@ class _Reader:
             self.report.error("missing-field", "an adapter needs 'targets'", node.span, "patterns of module paths")
         return Adapter(
             kind, self.count(given.get("rank"), 16), self.texts(given.get("targets"), "targets"),
-            self.names(given.get("names")), self.shapes.flag(given.get("dropout")),
-            self.shapes.flag(given.get("bias")),
+            self.names(given.get("names")), *(self.shapes.flag(given.get(flag)) for flag in FLAGS),
         )  # fmt: skip
 
     def names(self, node: Node | None) -> tuple[str, str, str]:
@@ -194,7 +194,7 @@ def _changes_of(text: str) -> dict[str, str]:
 def _adapter_line(changes: Mapping[str, str], old: Adapter) -> str:
     kind, rank = changes.get("kind", old.kind), changes.get("rank", old.rank)
     targets, names = _yaml_list(changes.get("targets", "|".join(old.targets))), _yaml_list("|".join(old.names))
-    flags = {name: changes.get(name, str(getattr(old, name)).lower()) for name in ("dropout", "bias")}
+    flags = {name: changes.get(name, str(getattr(old, name)).lower()) for name in FLAGS}
     entries = {"kind": kind, "rank": rank, "targets": targets, "names": changes.get("names", names), **flags}
     return f"adapters: [{_yaml_mapping(entries)}]"
 

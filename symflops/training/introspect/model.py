@@ -20,7 +20,7 @@ from symflops.library.lookup import interpreted, stores
 from symflops.support.findings import SpecError
 from symflops.training.introspect.background import Derivation, in_a_line
 from symflops.training.introspect.identity import config_of, config_to_trace, identified
-from symflops.training.introspect.regime import is_part, read, stored_regime
+from symflops.training.introspect.regime import is_part, plain, read, stored_regime
 from symflops.training.introspect.traced import AwaitedTrace, TokenEstimator, TracedModule
 from symflops.training.introspect.tree import LiveModelError, starred, tree_of, unwrapped
 
@@ -110,10 +110,10 @@ class LiveModule:
     def base_differences(self, derived: Parameters) -> list[str]:
         """List differences from derived parameters in name or shape, as text; adapters are ignored."""
         tree = self.reading.tree
-        own = {_base_name(name): tree.shapes[name] for name in self.reading.own}
-        aliases = {_base_name(name): _base_name(first) for name, first in tree.aliases.items()}
-        plain = {_base_name(name): shape for name, shape in unshared(derived, aliases).items() if not is_part(name)}
-        return _lines(parameter_differences(own, plain, aliases))
+        own = {plain(name): tree.shapes[name] for name in self.reading.own}
+        aliases = {plain(name): plain(first) for name, first in tree.aliases.items()}
+        bare = {plain(name): shape for name, shape in unshared(derived, aliases).items() if not is_part(name)}
+        return _lines(parameter_differences(own, bare, aliases))
 
     def check(self, estimator: InterpretedEstimator, whole: bool = True) -> None:
         """Check every parameter against an estimator; with ``whole`` also adapters and ``requires_grad``.
@@ -336,11 +336,6 @@ def unshared(derived: Parameters, aliases: Mapping[str, str]) -> dict[str, Shape
         if first != name and starred(first) == starred(name) and shapes.get(first) == shapes[name]
     }
     return {name: shape for name, shape in shapes.items() if name not in twice}
-
-
-def _base_name(name: str) -> str:
-    """Return a parameter's name without the part ``base_layer`` that PEFT inserts."""
-    return name.replace(".base_layer.", ".")
 
 
 def _lines(found: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from math import prod
 from types import MappingProxyType
@@ -21,7 +21,16 @@ from typing import Any
 
 from symflops.evaluate.parameters import Shape
 from symflops.training.introspect.checkpoints import Recomputed, outermost, recomputed
-from symflops.training.introspect.tree import Tree, active_adapters, is_lora, makes_leaf, sets_leaf
+from symflops.training.introspect.tree import (
+    Tree,
+    active_adapters,
+    is_lora,
+    makes_leaf,
+    on_parameter,
+    sets_leaf,
+    shape_of,
+    starred,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +40,12 @@ class Beside:
     Attributes:
         path: The path of the module.
         name: The name of the adapter in PEFT, such as ``default``.
-        kind: ``lora`` or ``dora``.
+        kind: ``lora`` or ``dora``; ``merged`` or ``folded`` on a parameter.
         rank: The rank.
         dropout: Whether the dropout of a DoRA adapter changes its work.
         bias: Whether its up projection has a bias.
+        parameter: The name of its parameter in the module inside; empty if it stands beside the module.
+        in_out: Whether it takes the parameter's weights as (in, out).
     """
 
     path: str
@@ -43,6 +54,13 @@ class Beside:
     rank: int
     dropout: bool
     bias: bool
+    parameter: str = ""
+    in_out: bool = False
+
+    @property
+    def target(self) -> str:
+        """The module or parameter that it adapts, by the name that it has without adapters."""
+        return f"{plain(self.path)}.{self.parameter}" if self.parameter else self.path
 
 
 @dataclass(frozen=True)
@@ -97,11 +115,11 @@ class Reading:
     @property
     def words(self) -> str:
         """Describe adapters, trained parameters and recomputed modules in a line of text."""
-        kinds: dict[str, int] = {}
+        kinds: dict[tuple[str, str], int] = {}
         for one in self.adapters:
-            label = f"{'DoRA' if one.kind == 'dora' else 'LoRA'} r={one.rank}"
+            label = f"{'DoRA' if one.kind == 'dora' else 'LoRA'} r={one.rank}", "parameter" if one.parameter else "module"
             kinds[label] = kinds.get(label, 0) + 1
-        found = [f"{label} on {count} module{'s' * (count > 1)}" for label, count in kinds.items()]
+        found = [f"{label} on {count} {noun}{'s' * (count > 1)}" for (label, noun), count in kinds.items()]
         trained = sum(prod(shape) for shape, trains in self.parameters.values() if trains)
         everything = all(trains for _, trains in self.parameters.values())
         found.append("all train" if everything else f"{trained:,} train" if trained else "none train")
@@ -125,7 +143,7 @@ class Reading:
         ``loops`` are parameter names with ``*`` for indices of repeats; ``fixed`` are parameters that never
         train; ``more`` are fields of the page that the module itself does not tell.
         """
-        inner = {*loops, *(".base_layer.".join(name.rpartition(".")[::2]) for name in loops)}  # as PEFT names parameters
+        inner = {*loops, *(name for name in map(starred, self.tree.aliases) if plain(name) in loops)}  # PEFT's names
         found: dict[str, Any] = {"name": "live", **self._training(inner, fixed)}
         if self.adapters:
             found["adapters"] = list(self._adapters(loops))
@@ -161,20 +179,31 @@ class Reading:
         return {"train": train, "freeze": freeze}
 
     def _adapters(self, loops: Collection[str]) -> Iterator[dict[str, Any]]:
-        """Yield the entries of the regime page's ``adapters``: one for each name, kind, rank, dropout and bias."""
-        kinds: dict[tuple[str, str, int, bool, bool], set[str]] = {}
-        for one in self.adapters:
-            kinds.setdefault((one.name, one.kind, one.rank, one.dropout, one.bias), set()).add(one.path)
+        """Yield the entries of the regime page's ``adapters``: one for each wrapper inside of others, name and form."""
+        kinds: dict[tuple[int, Beside], set[str]] = {}
+        for one in sorted(self.adapters, key=lambda one: -depth(one)):  # the innermost wrapper comes first
+            kinds.setdefault((depth(one), replace(one, path="", parameter="")), set()).add(one.target)
         holders = {name.rpartition(".")[0] for name in self.tree.aliases}  # of parameters, tied ones too
         modules = [path for path, module in self.tree.modules.items() if is_lora(module) or path in holders]
         outer = sorted({path.removesuffix(".base_layer") for path in modules if not is_part(path)})
         paths = {name.rpartition(".")[0] for name in loops}
-        for (name, kind, rank, dropout, bias), targets in kinds.items():
+        parameters = sorted({plain(name) for name in self.tree.aliases if not is_part(name)})
+        for (_, one), targets in kinds.items():
+            known = (parameters, loops) if one.kind in MERGED else (outer, paths)
             yield {
-                "kind": kind, "rank": rank, "targets": patterns_of(targets, outer, paths),
-                "names": ["base_layer", f"lora_A.{name}", f"lora_B.{name}"], "dropout": dropout,
-                **({"bias": True} if bias else {}),
+                "kind": one.kind, "rank": one.rank, "targets": patterns_of(targets, *known),
+                "names": ["base_layer", f"lora_A.{one.name}", f"lora_B.{one.name}"],
+                **{flag: getattr(one, flag) for flag in ("dropout", "bias", "in_out") if getattr(one, flag)},
             }  # fmt: skip
+
+
+def depth(adapter: Beside) -> int:
+    """Number of wrappers of PEFT around an adapter's own."""
+    return adapter.path.count(".base_layer")
+
+
+MERGED = ("merged", "folded")
+"""Kinds of adapters on parameters."""
 
 
 def read(tree: Tree) -> Reading:
@@ -194,7 +223,17 @@ def _beside(path: str, module: Any) -> Iterator[Beside]:
         is_dora = name in getattr(module, "lora_variant", {}) or bool(getattr(module, "use_dora", {}).get(name))
         dropped = type(module.lora_dropout[name]).__name__ != "Identity"
         has_bias = getattr(module.lora_B[name], "bias", None) is not None
-        yield Beside(path, name, "dora" if is_dora else "lora", int(module.r[name]), dropped and is_dora, has_bias)
+        kind = "dora" if is_dora else merging(module) if on_parameter(module) else "lora"
+        shape = shape_of(module.get_param(), module) if on_parameter(module) else ()
+        flipped = bool(shape) and module.lora_A[name].in_features != shape[-1]
+        parameter = getattr(module, "parameter_name", "")
+        yield Beside(path, name, kind, int(module.r[name]), dropped and is_dora, has_bias, parameter, flipped)
+
+
+def merging(module: Any) -> str:
+    """``folded`` if a LoRA layer on a parameter lets PyTorch build its sum of factors, else ``merged``."""
+    narrow = module.get_param().dtype.itemsize < 2  # such a sum is built in another type
+    return "folded" if hasattr(module, "get_delta_factors") and module.num_experts > 1 and not narrow else "merged"
 
 
 def _forced(tree: Tree) -> Iterator[str]:
@@ -213,6 +252,11 @@ def is_share(module: Any, name: str) -> bool:
 def is_layer_share(name: str) -> bool:
     """Whether an attribute of this name is a layerdrop probability."""
     return name.replace("_", "").endswith("layerdrop")
+
+
+def plain(path: str) -> str:
+    """A path without the components that PEFT's wrappers add."""
+    return path.replace(".base_layer", "")
 
 
 def is_part(path: str) -> bool:

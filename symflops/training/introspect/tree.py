@@ -213,6 +213,11 @@ def is_lora(module: Any) -> Any:
     return {"base_layer", "lora_A", "lora_B"} <= children.keys() and type(children["lora_A"]).__name__ == "ModuleDict"
 
 
+def on_parameter(module: Any) -> bool:
+    """Whether a LoRA layer of PEFT stands on a parameter of the module inside, and not beside the module."""
+    return hasattr(module, "parameter_name")
+
+
 def active_adapters(module: Any, path: str) -> list[str]:
     """Names of a LoRA layer's active adapters, in order; empty if they are merged or disabled.
 
@@ -224,7 +229,10 @@ def active_adapters(module: Any, path: str) -> list[str]:
     kind = type(module).__name__
     active = [name for name in module.active_adapters if name in module.lora_A]
     others = [name for name in module.active_adapters if name in getattr(module, "lora_embedding_A", ())]
-    if others or not (kind.endswith("Linear") or kind.startswith(("Linear", "Conv1d", "Conv2d", "Conv3d"))):
+    if on_parameter(module) and len(active) > 1:
+        raise LiveModelError(f"'{path}' adds up {len(active)} adapters on a parameter, which regimes do not describe")
+    known = on_parameter(module) or kind.endswith("Linear") or kind.startswith(("Linear", "Conv1d", "Conv2d", "Conv3d"))
+    if others or not known:
         raise LiveModelError(f"'{path}' has LoRA of the kind {kind}: regimes describe it beside linears and convolutions")
     for name in active:
         variant = type(getattr(module, "lora_variant", {}).get(name)).__name__

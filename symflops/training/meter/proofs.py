@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from symflops.training.introspect.older import names_of
+from symflops.training.introspect.regime import plain
 from symflops.training.introspect.tree import ends_of, starred
 from symflops.training.meter.calls import Piece
 from symflops.training.meter.outside import WATCHES, Outside
@@ -145,7 +146,8 @@ class Proofs:
                 for sums, streams in zip(derived.setdefault(part.number, (Counter(), Counter())), part[2:4], strict=True):
                     sums.update(part.work(program, streams))
             heads = [head_of(model.root) for model in self.models]
-            units = {starred(one.path) for call in calls for one in call.state.live.reading.adapters if one.kind == "dora"}
+            adapters = [one for call in calls for one in call.state.live.reading.adapters]
+            units = {starred(plain(one.path)) for one in adapters if one.kind != "lora"}
             older = [bool(names_of(model.root).rules) for model in self.models]
             verdicts = [Verdict(one, witness, *work, heads[one], units, older[one]) for one, work in derived.items()]
         except Exception as error:
