@@ -19,6 +19,7 @@ configure = arguments_of(
     argument("reference", metavar="PACKAGE:CLASS", help="a module class: transformers:X, my_pkg.models:X, path/file.py:X"),
     argument("--config", metavar="JSON", help="fields of its config, or arguments of its constructor; default: its defaults"),
     argument("--inputs", metavar="JSON", help='the arguments of a call: {"x": {"shape": [2, 24, 8], "dtype": "float32"}}'),
+    argument("--regime", default="full", metavar="R", help="what trains: full, forward, lora:targets=*.q_proj, checkpointed"),
     argument("--timeout", type=float, default=120.0, metavar="SECONDS", help="give up after this time"),
     argument("--format", choices=("text", "json", "markdown", "latex"), default="text", help="what is printed"),
     argument("--json", action="store_const", dest="format", const="json", help="print a JSON object"),
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     if here not in sys.path:
         sys.path.insert(0, here)  # a user's own package is found where the command runs, as 'python -m' finds it
     config, inputs = (None if text is None else json_object(text) for text in (args.config, args.inputs))
-    found = trace(referenced(args.reference), config=config, inputs=inputs, seconds=args.timeout)
+    found = trace(referenced(args.reference), config=config, inputs=inputs, regime=args.regime, seconds=args.timeout)
     if args.format == "json":
         print(json.dumps(printing.as_json(found), indent=1))
     else:

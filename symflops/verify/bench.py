@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
-from functools import partial
 from typing import Any
 
 from symflops.api import Model
 from symflops.compiler import Memo
 from symflops.evaluate.interpreted import InterpretedEstimator
-from symflops.ir.patterns import is_selector
 from symflops.ir.program import Program
-from symflops.ir.regime import Passes, Recompute, Regime
-from symflops.support.findings import SymflopsError
+from symflops.ir.regime import Recompute, Regime
 from symflops.training.introspect.checkpoints import outermost
+from symflops.verify.applied import NAMES, adapted, linears_of, recomputed, refuse, targets_of, train
 from symflops.verify.authoring_report import render_figure
 from symflops.verify.cases import LiveCase
 from symflops.verify.classes import in_evaluation
 from symflops.verify.live import build, outputs_of, reference_of, run
-from symflops.verify.running import Figure, arguments_of, moved, needed
-
-NAMES = ("base", "A", "B")
-
+from symflops.verify.running import Figure, arguments_of, moved
 
 MOST_GROUPS = 12
 """How many recomputed groups are tried alone, to find one that differs."""
@@ -60,40 +53,18 @@ class Bench:
         sizes = InterpretedEstimator(program, self.config, regime="full", convention="torch").sizes
         self.fixed = {id(tensor) for tensor in self.real.parameters() if not tensor.requires_grad}  # by the class itself
         self.arguments = moved(arguments_of(program, case.batch, sizes, case.arguments), case.device)
-        linear = needed("torch").nn.Linear
-        self.linears = tuple(name for name, module in self.real.named_modules() if type(module) is linear)
-
-    @contextmanager
-    def recomputed(self, recompute: Recompute | None) -> Iterator[None]:
-        """Context manager in which the modules of ``recompute`` are under activation checkpointing."""
-        checkpoint = needed("torch.utils.checkpoint")
-        modules = {name: module for name, module in self.real.named_modules() if name}
-        chosen = {name: modules[name] for name in outermost(modules, recompute.groups)} if recompute else {}
-        waiting = dict.fromkeys(chosen)
-        for name, module in chosen.items():
-            reentrant, called = bool(recompute and recompute.reentrant), partial(waiting.pop, name, None)
-            module.forward = _checkpointed(checkpoint.checkpoint, module.forward, reentrant, called)
-        try:
-            with checkpoint.set_checkpoint_early_stop(recompute is None or recompute.early_stop):
-                yield
-        finally:
-            for module in chosen.values():
-                del module.forward
-            self.idle = tuple(waiting)
+        self.linears = linears_of(self.real)
 
     def measured(self, choice: Choice) -> tuple[int, int, int]:
         """Measure (trainable elements, forward FLOPs, backward FLOPs) of the real model under ``choice``."""
-        with adapted(self.real, choice.targets, choice.rank) as adapters, self.recomputed(choice.recompute):
-            trainable = 0
-            for name, tensor in self.real.named_parameters():
-                wanted = name in adapters or any(fnmatchcase(name, pattern) for pattern in choice.train)
-                wanted = wanted and id(tensor) not in self.fixed
-                tensor.requires_grad_(wanted and not any(fnmatchcase(name, pattern) for pattern in choice.freeze))
-                trainable += tensor.numel() * tensor.requires_grad
+        with adapted(self.real, choice.targets, choice.rank) as adapters, recomputed(self.real, choice.recompute) as waiting:
+            train(self.real, (*choice.train, *adapters), choice.freeze, self.fixed)
+            trainable = sum(tensor.numel() for tensor in self.real.parameters() if tensor.requires_grad)
             try:
                 forward, backward = run(self.real, self.arguments, self.case, True, False, outputs_of(self.model))
             finally:
                 self.real.requires_grad_(True)
+        self.idle = tuple(waiting)
         return trainable, forward.total, backward.total
 
 
@@ -103,84 +74,6 @@ def derived(program: Program, config: Mapping[str, Any], batch: Mapping[str, Any
     moments = estimator.moments(**batch)
     backward = estimator.backward(moments) + estimator.recomputed(moments)
     return estimator.trainable_parameters, estimator.forward(moments), backward
-
-
-@contextmanager
-def adapted(real: Any, targets: Sequence[str], rank: int) -> Iterator[set[str]]:
-    """Context manager in which the linears at ``targets`` have adapters; yields names of adapter weights."""
-    before = {target: real.get_submodule(target) for target in targets}
-    try:
-        for target, module in before.items():
-            real.set_submodule(target, lora(module, rank))
-        yield adapter_weights(targets)
-    finally:
-        for target, module in before.items():
-            real.set_submodule(target, module)
-
-
-def adapter_weights(targets: Sequence[str]) -> set[str]:
-    """The names of the weights of adapters on the linears at ``targets``."""
-    return {f"{target}.{name}.weight" for target in targets for name in NAMES[1:]}
-
-
-def lora(base: Any, rank: int) -> Any:
-    """Wrap the linear ``base`` with an adapter of ``rank``; the submodules are ``base``, ``A`` and ``B``."""
-    torch = needed("torch")
-
-    class Lora(torch.nn.Module):  # type: ignore[misc, name-defined]
-        """A linear with an adapter: ``base(x) + B(A(x))``."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            device = base.weight.device
-            self.base = base
-            self.A = torch.nn.Linear(base.in_features, rank, bias=False, device=device)
-            self.B = torch.nn.Linear(rank, base.out_features, bias=False, device=device)
-
-        @property
-        def weight(self) -> Any:
-            return self.base.weight
-
-        @property
-        def bias(self) -> Any:
-            return self.base.bias
-
-        def forward(self, x: Any) -> Any:
-            return self.base(x) + self.B(self.A(x))
-
-    return Lora()
-
-
-def _checkpointed(
-    checkpoint: Callable[..., Any], forward: Callable[..., Any], reentrant: bool, called: Callable[[], object]
-) -> Callable[..., Any]:
-    """Wrap ``forward`` so that the backward pass recomputes it.
-
-    Key-value caches among the arguments are replaced by None, because a function that runs twice must not write to one.
-
-    Args:
-        checkpoint: PyTorch's checkpoint function.
-        forward: The function to wrap.
-        reentrant: Which of PyTorch's two implementations is used.
-        called: Invoked at each call of the wrapped function.
-    """
-
-    def run(*given: Any, **named: Any) -> Any:
-        called()
-        given = tuple(None if _is_cache(value) else value for value in given)
-        named = {name: value for name, value in named.items() if not _is_cache(value)}
-
-        def inner(*values: Any) -> Any:
-            return forward(*values[: len(given)], **dict(zip(named, values[len(given) :], strict=True)))
-
-        return checkpoint(inner, *given, *named.values(), use_reentrant=reentrant, preserve_rng_state=False)
-
-    return run
-
-
-def _is_cache(value: Any) -> bool:
-    """Whether ``value`` is a key-value cache, judged by its class: argument names differ between models."""
-    return type(value).__name__.endswith("Cache")
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,40 +147,14 @@ def faulty_group(model: Model, case: LiveCase, regime: Regime, bench: Bench) -> 
     return None
 
 
-def refuse(regime: Regime) -> None:
-    """Refuse a regime with fields that are not supported on a real model.
-
-    Raises:
-        SymflopsError: the regime has such a field.
-    """
-    alone = Regime(regime.name, doc=regime.doc, lenient=regime.lenient, passes=Passes())
-    kept = {name: getattr(regime, name) for name in ("train", "freeze", "adapters", "recompute")}
-    if replace(alone, **kept) != regime:
-        raise SymflopsError(
-            f"regime '{regime.name}' cannot be verified live: only what trains, is frozen, adapted and recomputed is"
-        )
-    if len(regime.adapters) > 1 or any(adapter.kind != "lora" for adapter in regime.adapters):
-        raise SymflopsError(f"regime '{regime.name}' cannot be verified live: only one set of LoRA adapters is")
-    for pattern in regime.patterns:
-        for word in pattern.split("."):
-            if is_selector(word) and not word.isdigit():
-                raise SymflopsError(f"'{pattern}' cannot be verified live: write the index that '{word}' selects")
-
-
 def choice_of(regime: Regime, bench: Bench) -> Choice:
-    """Convert ``regime`` to the choice that applies it to the real model of ``bench``.
+    """The choice that applies ``regime`` to the real model of ``bench``.
 
     Raises:
         SymflopsError: a target is a convolution.
     """
-    targets = regime.adapters[0].targets if regime.adapters else ()
-    weighted = (needed("torch").nn.modules.conv._ConvNd,)
-    for name, module in bench.real.named_modules():
-        if isinstance(module, weighted) and any(fnmatchcase(name, target) for target in targets):
-            raise SymflopsError(f"the adapter on '{name}' cannot be verified live: only those of linears are")
-    chosen = tuple(name for name in bench.linears if any(fnmatchcase(name, target) for target in targets))
     rank = regime.adapters[0].rank if regime.adapters else 1
-    return Choice(regime.train, regime.freeze, chosen, rank, regime.recompute)
+    return Choice(regime.train, regime.freeze, targets_of(bench.real, regime), rank, regime.recompute)
 
 
 def render_regime(report: RegimeReport) -> str:

@@ -28,7 +28,8 @@ from symflops.api import Model
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.ir.regime import Adapter, Recompute, Regime
 from symflops.training.introspect.tree import starred
-from symflops.verify.bench import NAMES, Bench, adapted, choice_of
+from symflops.verify.applied import NAMES, adapted
+from symflops.verify.bench import Bench, choice_of
 from symflops.verify.cases import LiveCase, cases_of
 from symflops.verify.classes import class_of, in_evaluation, package_of
 from symflops.verify.live import build, outputs_of, parameters_of, reference_of, run

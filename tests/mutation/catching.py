@@ -20,7 +20,7 @@ from symflops.ir.regime import Adapter, Recompute, Regime
 from symflops.read.read import read
 from symflops.read.spec_files import SpecFile, find_spec
 from symflops.support.findings import Source, SpecError, SymflopsError
-from symflops.verify.bench import NAMES
+from symflops.verify.applied import NAMES
 from symflops.verify.classes import in_evaluation
 from symflops.verify.records import verify_record
 from tests.mutation.mutants import Mutant, mutants

@@ -13,7 +13,8 @@ from symflops.api import Model, program_in
 from symflops.compiler import Goal, Memo
 from symflops.ir.program import Program
 from symflops.ir.regime import Adapter, Recompute, Regime
-from symflops.verify.bench import NAMES, Bench, Choice, adapted, adapter_weights, derived
+from symflops.verify.applied import NAMES, adapted, adapter_weights
+from symflops.verify.bench import Bench, Choice, derived
 from symflops.verify.cases import LiveCase
 from symflops.verify.running import Figure
 

@@ -9,7 +9,8 @@ import pytest
 
 from symflops.ir.regime import Recompute
 from symflops.read.spec_files import find_spec
-from symflops.verify.bench import Choice, adapted
+from symflops.verify.applied import adapted
+from symflops.verify.bench import Choice
 from tests.sampling import NIGHTLY, amount, sampled
 from tests.shipped import cases_of, load
 from tests.verify.random_regimes import RandomBench, pattern_of

@@ -107,6 +107,39 @@ def test_a_live_module_has_numbers_as_sizes_and_letters_as_lengths():
     assert equal(frozen.forward, "2*b*8*32") and equal(frozen.backward, "2*b*8*24")
 
 
+N = "b*s"
+WHOLE = f"{N}*width*hidden"
+
+
+@pytest.mark.parametrize(
+    ("regime", "parameters", "backward"),
+    [
+        ("forward", "0", "0"),
+        ("full:freeze=layers.0.*", "0", f"8*(layers - 1)*{WHOLE} - 2*{WHOLE}"),
+        ("checkpointed", "0", f"8*layers*{WHOLE} - 2*{WHOLE} + 2*layers*{WHOLE}"),  # up to the last saved tensor
+        (
+            "lora:r=5,targets=layers.*",
+            "2*layers*rank*(width + hidden)",
+            f"4*layers*{WHOLE} - 2*{WHOLE} + 8*layers*{N}*rank*(width + hidden) - 2*{N}*rank*width",
+        ),
+    ],
+)
+def test_regimes_are_traced_with_a_symbolic_rank(regime, parameters, backward):
+    found = traced("Perceptron", (2, 7, 12), regime=regime)
+    assert found.proven and equal(found.parameters, f"layers*(2*width*hidden + width + hidden) + {parameters}")
+    assert equal(found.backward, backward)
+    live = symflops.trace(modules.Perceptron(), torch.zeros(2, 7, 12), regime=regime)
+    point = {name: one.value for name, one in live.fields.items() if one.kind == "symbolic"}
+    assert live.at(point) == found.at(point) == live.numbers
+    assert ("rank" in point) == regime.startswith("lora") and (not point.get("rank") or "rank of the adapters" in in_terminal(live))
+
+
+@pytest.mark.parametrize(("regime", "told"), [("dpo", "'dpo' cannot be applied"), ("lora:targets=*.q_proj", "no linear of Perceptron matches")])
+def test_regimes_that_cannot_be_applied_are_refused(regime, told):
+    with pytest.raises(SymflopsError, match=told):
+        symflops.trace(modules.Perceptron, inputs={"x": {"shape": [2, 7, 12]}}, regime=regime)
+
+
 def test_nothing_of_a_live_module_or_of_torch_changes():
     model = modules.Perceptron()
     before = {name: (one.device, id(one)) for name, one in model.named_parameters()}

@@ -23,7 +23,7 @@ from symflops.read.read import read
 from symflops.read.spec_files import SpecFile, roots, specs_in
 from symflops.support.findings import Source, SymflopsError
 from symflops.training.introspect.tree import starred
-from symflops.verify.bench import NAMES, adapted
+from symflops.verify.applied import NAMES, adapted
 from symflops.verify.limits import attempt
 from symflops.verify.live import parameters_of
 from symflops.verify.running import needed

@@ -9,11 +9,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from symflops.ir.regime import Regime
 from symflops.support.errors import SymflopsError
+from symflops.verify.applied import targets_of
 from symflops.verify.running import needed
-from symflops.verify.symbolic.inputs import LENGTHS, Given
+from symflops.verify.symbolic.inputs import LENGTHS, RANK, Given
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, places
-from symflops.verify.symbolic.tracer import Example
+from symflops.verify.symbolic.tracer import FULL, Example
 
 FEW = (2, 4)
 """Numbers of layers that are tried in place of the config's."""
@@ -30,17 +32,19 @@ LATEST = 6
 """Number of layers at which a model has all its kinds of layers, at the latest."""
 
 
-def example_of(target: Target | LiveTarget, given: Given | None = None) -> Example:
+def example_of(target: Target | LiveTarget, given: Given | None = None, regime: Regime = FULL) -> Example:
     """An example that runs on the meta device.
 
     Args:
         target: What is traced.
         given: Inputs of the user; None for those that the class is known to take.
+        regime: What trains, is adapted and recomputed.
 
     Raises:
-        SymflopsError: the class does not run with its config, or its inputs are not known.
+        SymflopsError: the class does not run with its config, its inputs are not known, or it has no linear to adapt.
     """
     lengths = dict(given.lengths if given else LENGTHS)
+    lengths.update((RANK, adapter.rank) for adapter in regime.adapters)
     try:
         settings = target.settings({})
         with needed("torch").device("meta"):
@@ -48,14 +52,16 @@ def example_of(target: Target | LiveTarget, given: Given | None = None) -> Examp
     except Exception as error:
         raise SymflopsError(f"{target.kind.__name__} cannot be built: {said(error)}") from error
     own = dict(places(settings))
-    if not given and (both := lengths.keys() & map(dotted, own)):
+    if (both := lengths.keys() & map(dotted, own)) and (not given or RANK in both):
         raise SymflopsError(f"{target.kind.__name__} has the field '{min(both)}', like a length of its inputs: give inputs")
+    if regime.adapters and not targets_of(model, regime):
+        raise SymflopsError(f"no linear of {target.kind.__name__} matches {', '.join(regime.adapters[0].targets)}")
     layers = depths_in(target, model, own)
     errors: dict[str, None] = {}
     for few in (*FEW, None):
         depths = {place: min(number, few or number) for place, number in layers.items()}
         for device, candidate in itertools.product(("meta", "cpu"), range(CANDIDATES)):
-            found = Example(target, depths, {}, lengths, candidate, device, given)
+            found = Example(target, depths, {}, lengths, candidate, device, given, regime=regime)
             try:
                 found.real({}, lengths)
             except StopIteration:

@@ -18,6 +18,9 @@ from symflops.verify.running import needed
 Candidate = Callable[[], dict[str, Any]]
 LENGTHS = {"b": 3, "s": 14, "t": 11, "h": 16, "w": 24, "f": 5}
 """Lengths of the example: no two are equal."""
+RANK = "rank"
+ADAPTERS = {RANK: "rank of the adapters"}
+"""What is a length beside those of the inputs."""
 VISION = (
     "vision_config", "visual_config", "vision_tower_config", "encoder", "image_encoder", "backbone_config", "pixel_config",
 )  # fmt: skip

@@ -16,6 +16,7 @@ from typing import Any
 import sympy
 
 from symflops.support.errors import SymflopsError
+from symflops.verify.symbolic.inputs import ADAPTERS
 from symflops.verify.symbolic.traced import FIGURES, Field, Traced, neat, symbol, text_of, tree, wrapped
 
 LETTERS = (
@@ -53,6 +54,7 @@ def candidates(name: str) -> Iterator[str]:
 LABEL = 12
 MEANINGS = {
     "b": "samples", "s": "tokens", "t": "tokens of the other text", "h": "height", "w": "width", "f": "frames",
+    **ADAPTERS,
 }  # fmt: skip
 """Lengths of the inputs that classes are known to take."""
 

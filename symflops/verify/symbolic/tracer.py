@@ -12,8 +12,10 @@ from typing import Any
 
 import sympy
 
+from symflops.ir.regime import Regime
+from symflops.verify.applied import in_regime
 from symflops.verify.running import needed
-from symflops.verify.symbolic.inputs import Given, Inputs
+from symflops.verify.symbolic.inputs import RANK, Given, Inputs
 from symflops.verify.symbolic.passes import Counts, count
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, others, parts, places, put, validate
 from symflops.verify.symbolic.traced import symbol
@@ -22,6 +24,7 @@ MODULE_CODE, OTHER_CODE = (
     re.compile(r"torch/nn/modules/(?!module\.py)"),
     re.compile(r"/torch/|/symflops/|/sympy/|contextlib|^<"),
 )
+FULL = Regime("full")
 STEPS = 8
 """Most replacements of symbols by others in a chain of equations."""
 
@@ -41,6 +44,7 @@ class Example:
         own: The values of ``fields`` in the config as it was given.
         steps: By place, the step by which the figures grow linearly in a number of layers.
         least: By place, the least number of layers from which on they do.
+        regime: What trains, is adapted and recomputed; the rank of its adapters is a length.
     """
 
     target: Target | LiveTarget
@@ -53,6 +57,7 @@ class Example:
     own: dict[Place, int] = field(default_factory=dict)
     steps: dict[Place, int] = field(default_factory=dict)
     least: dict[Place, int] = field(default_factory=dict)
+    regime: Regime = FULL
 
     @property
     def name(self) -> str:
@@ -84,9 +89,10 @@ class Example:
             else Inputs(self.target.kind, settings, lengths, device).candidates()
         )
         made = next(itertools.islice(found, self.candidate, None))()
-        if self.given:
-            return count(model, made["kwargs"], made["args"], self.given.outputs)
-        return count(model, made)
+        with in_regime(model, self.regime, lengths.get(RANK)):
+            if self.given:
+                return count(model, made["kwargs"], made["args"], self.given.outputs)
+            return count(model, made)
 
     def real(self, values: Mapping[Place, int], lengths: Mapping[str, int]) -> Counts:
         """Counts of the class without values of tensors."""

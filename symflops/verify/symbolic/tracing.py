@@ -10,12 +10,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from symflops.api import AnyRegime, regime_of
 from symflops.support.errors import SymflopsError, kind_of
+from symflops.verify.applied import refuse
 from symflops.verify.limits import in_process
 from symflops.verify.symbolic import shadows
 from symflops.verify.symbolic.explore import example_of
 from symflops.verify.symbolic.forms import Forms, forms_of, released
-from symflops.verify.symbolic.inputs import Given
+from symflops.verify.symbolic.inputs import ADAPTERS, Given
 from symflops.verify.symbolic.prove import Proof, Prover
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, places
 from symflops.verify.symbolic.traced import FIGURES, Field, Traced, divided, text_of
@@ -27,7 +29,7 @@ SECONDS = 120.0
 
 def trace(
     what: Any, *args: Any, config: Mapping[str, Any] | None = None, inputs: Mapping[str, Any] | None = None,
-    outputs: Sequence[str] = (), seconds: float = SECONDS, **kwargs: Any,
+    outputs: Sequence[str] = (), regime: AnyRegime = "full", seconds: float = SECONDS, **kwargs: Any,
 ) -> Traced:  # fmt: skip
     """Trace a module class with symbols in its config and its inputs, or a live module with symbols in its inputs.
 
@@ -40,6 +42,8 @@ def trace(
         inputs: Of a class: keyword arguments of a call, tensors or ``{"shape": [2, 24], "dtype": "int64"}``; by default those
             that the class is known to take.
         outputs: Of a class with ``inputs``: names of the outputs that the loss sums; by default the main output.
+        regime: What trains, is adapted and recomputed: ``full``, ``forward``, ``lora``, ``checkpointed``, or any other that has
+            nothing else. The rank of adapters is a symbol.
         seconds: CPU seconds of the trace; it may take three times as long on a busy machine.
         kwargs: Of a module: keyword arguments of a call. Of a class: arguments of its constructor.
 
@@ -52,13 +56,15 @@ def trace(
     live = not isinstance(what, type)
     if live and not hasattr(what, "named_parameters"):
         raise SymflopsError(f"a trace is of a module class or a module, not of {kind_of(what)}")
+    steps = regime_of(regime)
+    refuse(steps)
     target: Target | LiveTarget = LiveTarget(what) if live else Target(what, {**(config or {}), **kwargs})
     name = target.kind.__name__
     if args and not live:
         raise SymflopsError(f"a class takes its config by keyword: trace({name}, config={{...}}, inputs={{...}})")
 
     def run(given: Given | None) -> Traced:
-        make = partial(example_of, target, given)
+        make = partial(example_of, target, given, steps)
         return in_process(partial(_trace, make, seconds), 3 * seconds, f"tracing {name}")
 
     if not live and inputs is None:
@@ -118,7 +124,7 @@ def published(forms: Forms, proof: Proof) -> Traced:
     lines = forms.lines
     fields = {}
     example = forms.example
-    origins = example.given.origins if example.given else {}
+    origins = {**example.given.origins, **ADAPTERS} if example.given else {}
     traced = {dotted(place): number for place, number in {**example.fields, **example.depths}.items()} | dict(example.lengths)
     own = {dotted(place): number for place, number in places(example.target.settings({}))}
     values = {name: own.get(name, number) for name, number in traced.items()}
