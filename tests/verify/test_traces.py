@@ -25,6 +25,7 @@ from symflops.verify.running import counter, plain_attention
 from symflops.verify.symbolic.explore import example_of
 from symflops.verify.symbolic.forms import forms_of
 from symflops.verify.symbolic.inputs import Given
+from symflops.verify.symbolic.masks import K, Q, masks_read
 from symflops.verify.symbolic.passes import count
 from symflops.verify.symbolic.printing import as_json, in_terminal, parsed
 from symflops.verify.symbolic.prove import Proof, Prover
@@ -334,7 +335,7 @@ def test_a_class_of_transformers_tells_the_closed_form_that_is_known():
         form = getattr(found, name)
         assert equal(form, str(sympy.sympify(text).xreplace({sympy.Symbol(letter): one for letter, one in letters.items()})))
     assert found.backward == 2 * found.forward or sympy.expand(found.backward - 2 * found.forward) == 0
-    assert found.numbers["parameters"] == 6_738_415_616
+    assert found.numbers["parameters"] == 6_738_415_616 and found.masks == ("k <= q",)
 
 
 CI, NIGHT = ("SmolLM3ForCausalLM", "XLNetLMHeadModel"), ("BertForMaskedLM", "Qwen3MoeForCausalLM", "Gemma2ForCausalLM", "Dinov2WithRegistersForImageClassification")
@@ -347,3 +348,16 @@ def test_classes_of_transformers_are_proven(name):
     found = symflops.trace(getattr(transformers, name))
     assert found.proven, found.unproven
     assert not found.missed and not [one for one in found.fields.values() if one.kind == "dropped"]
+
+
+@pytest.mark.parametrize("window", [1, 3, 7])
+@pytest.mark.parametrize("kind", ["causal_mask_function", "sliding_window_causal_mask_function", "sliding_window_bidirectional_mask_function"])
+def test_masks_are_read_as_conditions(kind, window):
+    """Witness: the mask that the library makes of real positions."""
+    masking, found = pytest.importorskip("transformers.masking_utils"), []
+    function = getattr(masking, kind)
+    function = function(window) if "window" in kind else function
+    with masks_read(found):
+        mask = masking.ALL_MASK_ATTENTION_FUNCTIONS["eager"](1, 8, 8, mask_function=function)
+    seen = {(q, k) for q in range(8) for k in range(8) if mask is None or mask[0, 0, q, k] == 0}
+    assert seen == {(q, k) for q in range(8) for k in range(8) if found[0].subs({Q: q, K: k}) == True}  # noqa: E712

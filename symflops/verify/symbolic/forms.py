@@ -44,6 +44,7 @@ class Forms:
         depths: Number of layers of the example, by the name of its field, of those that are symbols.
         lines: Field name -> source line that ties it to others, or fixes it.
         layers: Conditions on numbers of layers under which the forms are linear in them.
+        masks: Conditions on positions of a query ``q`` and a key ``k`` under which they attend.
     """
 
     example: Example
@@ -60,6 +61,7 @@ class Forms:
     depths: dict[str, int] = field(default_factory=dict)
     lines: dict[str, str] = field(default_factory=dict)
     layers: list[sympy.Basic] = field(default_factory=list)
+    masks: list[sympy.Basic] = field(default_factory=list)
 
     @property
     def symbols(self) -> list[sympy.Symbol]:
@@ -146,7 +148,7 @@ def layered(example: Example, trace: Trace, deeper: Mapping[Place, Trace], field
     counts = trace.counts
     found = Forms(
         example, counts.parameters, counts.forward, counts.backward, by_kind(counts), trace.derived, trace.guards, trace.places,
-        {}, counts.missed, first_of_kind(counts.shapes), {}, trace.lines,
+        {}, counts.missed, first_of_kind(counts.shapes), {}, trace.lines, masks=trace.masks,
     )  # fmt: skip
     for place, other in deeper.items():
         deepen(found, counts, other.counts, place)

@@ -96,6 +96,8 @@ def in_terminal(traced: Traced) -> str:
         lines += labelled("not counted", ", ".join(f"{name} ({times} times)" for name, times in traced.missed.items()))
     if traced.idle:
         lines += labelled("not run", f"{', '.join(traced.idle)}: these inputs do not reach it")
+    if traced.masks:
+        lines += labelled("masks", "; ".join(traced.masks) + " (all pairs are counted, those that masks hide, too)")
     lines += labelled("example", ", ".join(f"{name} {value:,}" for name, value in traced.numbers.items()))
     return "\n".join([*lines, "", *tree(traced.rows(short), traced.name)])
 
@@ -130,6 +132,7 @@ def as_json(traced: Traced) -> dict[str, Any]:
         "numbers": dict(traced.numbers),
         "missed": dict(traced.missed),
         "idle": list(traced.idle),
+        "masks": list(traced.masks),
         "modules": traced.rows(),
     }
 
@@ -260,7 +263,7 @@ def parsed(document: Mapping[str, Any]) -> Traced:
             document["numbers"], document["missed"], document["unseen"], document["unproven"],
             {row["path"]: read(row["shape"]) for row in rows if row["shape"]}, document["fixed"],
             {field: read(text) for field, text in document["equations"].items()}, tuple(document["points"]), document["depths"],
-            idle=tuple(document.get("idle", ())),
+            idle=tuple(document.get("idle", ())), masks=tuple(document.get("masks", ())),
         )  # fmt: skip
     except (KeyError, TypeError, AttributeError) as error:
         raise SymflopsError(f"this is no trace: {type(error).__name__}: {error}") from None

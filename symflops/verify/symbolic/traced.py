@@ -183,6 +183,8 @@ class Traced:
         beyond: Points just outside of the domain at which the class runs, and costs something else.
         outside: For the first conditions of the domain, a point outside at which the class fails or costs something else.
         idle: Modules with parameters that the example does not use, such as a vision tower without pictures.
+        masks: Conditions on positions of a query ``q`` and a key ``k`` under which they attend, of the masks of transformers
+            that use positions alone. All pairs are counted, those that a mask hides, too.
     """
 
     name: str
@@ -206,6 +208,7 @@ class Traced:
     beyond: tuple[Mapping[str, int], ...] = ()
     outside: tuple[Mapping[str, int], ...] = ()
     idle: tuple[str, ...] = ()
+    masks: tuple[str, ...] = ()
 
     @property
     def proven(self) -> bool:

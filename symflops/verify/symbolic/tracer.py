@@ -16,6 +16,7 @@ from symflops.ir.regime import Regime
 from symflops.verify.applied import in_regime
 from symflops.verify.running import needed
 from symflops.verify.symbolic.inputs import RANK, Given, Inputs
+from symflops.verify.symbolic.masks import masks_read
 from symflops.verify.symbolic.passes import Counts, count
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, others, parts, places, put, validate
 from symflops.verify.symbolic.traced import symbol
@@ -114,6 +115,7 @@ class Trace:
         guards: (condition, source line) under which the class ran as it did.
         places: Symbol name -> place of its field.
         lines: Symbol name -> source line that ties it to others, or fixes it.
+        masks: Conditions on positions of a query ``q`` and a key ``k`` under which they attend, of masks that could be read.
     """
 
     counts: Counts
@@ -121,6 +123,7 @@ class Trace:
     guards: list[tuple[sympy.Basic, str]]
     places: dict[str, Place] = field(default_factory=dict)
     lines: dict[str, str] = field(default_factory=dict)
+    masks: list[sympy.Basic] = field(default_factory=list)
 
 
 class Tracing:
@@ -159,7 +162,8 @@ class Tracing:
 
     def run(self) -> Trace:
         """Build and run the class; whatever its code raises is raised."""
-        with self.mode:
+        masks: list[Any] = []
+        with self.mode, masks_read(masks):
             counts = self.example.call(self.values, self.lengths, "cpu")
         derived = {self.names[one]: self.final(one) for one in self.names if one in self.env.replacements}
         self.prefer_fields(derived)
@@ -173,7 +177,9 @@ class Tracing:
             )  # fmt: skip
         guards = [(self.final(guard.expr), line) for guard, line in zip(self.guards, self.guards.lines, strict=True)]
         places = {dotted(place): place for place in self.places.values()}
-        return Trace(plain, derived, guards, places, {self.names[one].name: line for one, line in self.lines.items()})
+        lines = {self.names[one].name: line for one, line in self.lines.items()}
+        read = dict.fromkeys(self.final(one) for one in masks if one is not None)
+        return Trace(plain, derived, guards, places, lines, [one for one in read if one not in (True, False)])
 
     def prefer_fields(self, derived: dict[sympy.Symbol, Any]) -> None:
         """Where the class ties a field to a length, the length follows from the field."""

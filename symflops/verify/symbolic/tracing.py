@@ -153,4 +153,5 @@ def published(forms: Forms, proof: Proof) -> Traced:
         {name: int(getattr(counts, name)) for name in FIGURES}, counts.missed, proof.exact,
         proof.why_not, forms.shapes, example.fixed(), derived, tuple(proof.points), dict(forms.depths),
         tuple(proof.far), tuple(proof.beyond), tuple(proof.outside), counts.idle,
+        tuple(map(text_of, forms.masks)),
     )  # fmt: skip
