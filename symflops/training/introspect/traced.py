@@ -40,23 +40,23 @@ def estimate(
         config: The contents of a config.json with ``architectures`` or ``_class_name``, a config object, or a path.
         batch: ``text`` or the letter of a length of the trace -> one entry per call. A call has one item, unless ``b`` says
             another number.
-        regime: ``full`` or ``forward``.
+        regime: ``full``, ``forward``, or one with frozen parameters, one set of LoRA adapters, checkpoints.
         convention: The convention asked for; a note says so if it is not ``torch``.
         trust: Run code that the config names (``auto_map``).
 
     Raises:
-        SymflopsError: another regime; a class that is not found or cannot be traced, whose forms are not proven, or do not
-            hold at these lengths.
+        SymflopsError: a regime that cannot be applied; a class that is not found or cannot be traced, whose forms are not
+            proven, or do not hold at these lengths.
     """
-    check_regime(regime)
     given = config_of(config)
     columns = {TOKENS if name == TEXT else name: column(name, lengths) for name, lengths in batch.items()}
     counts = {name: len(lengths) for name, lengths in columns.items()}
     if not columns or len(columns) != len(batch) or len(set(counts.values())) != 1:
         raise BatchError(f"a batch has one entry per call in each list, e.g. {{'{TEXT}': [5, 7]}}, not {counts}")
-    found = ask({"config": given, "folder": folder_of(config), "trust": trust, "columns": columns})
-    forward = sum(call[0] for call in found["calls"])
-    backward = sum(call[1] for call in found["calls"]) if regime == "full" else 0
+    traced = "full" if regime == "forward" else regime
+    found = ask({"config": given, "folder": folder_of(config), "trust": trust, "columns": columns, "regime": traced})
+    forward, backward, recomputed = (sum(call[place] for call in found["calls"]) for place in range(3))
+    backward *= regime != "forward"
     samples = columns.get("b", [1] * next(iter(counts.values())))
     tokens = sum(map(int.__mul__, columns[TOKENS], samples)) if TOKENS in columns else 0
     return {
@@ -71,7 +71,7 @@ def estimate(
         "trainable_parameters": None,
         "forward": forward,
         "backward": backward,
-        "recomputed": 0,
+        "recomputed": recomputed,
         "total": forward + backward,
         "tokens": tokens,
         "flops_per_token": per_token(forward + backward, tokens),
@@ -89,13 +89,13 @@ def estimate(
 
 
 def check_regime(regime: str) -> None:
-    """Refuse a regime that no trace knows.
+    """Refuse a regime that no meter of a traced class knows.
 
     Raises:
         SymflopsError: it is neither ``full`` nor ``forward``.
     """
     if regime not in REGIMES:
-        raise SymflopsError(f"a trace knows the regimes {' and '.join(REGIMES)}, not '{regime:.60}'")
+        raise SymflopsError(f"a meter of a traced class knows the regimes {' and '.join(REGIMES)}, not '{regime:.60}'")
 
 
 def column(name: str, lengths: Any) -> list[int]:

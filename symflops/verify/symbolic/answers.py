@@ -10,29 +10,33 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import sympy
 
+from symflops.api import regime_of
 from symflops.evaluate.classes import named_classes
 from symflops.evaluate.unread import is_id
+from symflops.ir.regime import Regime
 from symflops.library.cache import keep, kept, place
 from symflops.support.errors import SymflopsError
 from symflops.support.files import digest
 from symflops.support.reading import read_bytes
 from symflops.training.introspect import elsewhere, proof
+from symflops.verify.applied import refuse
 from symflops.verify.census.fields import ABOUT_FILES
 from symflops.verify.classes import arguments_of, checked, class_of, config_class_of
 from symflops.verify.limits import in_process
 from symflops.verify.running import needed
 from symflops.verify.symbolic.explore import CANDIDATES, said
-from symflops.verify.symbolic.inputs import LENGTHS
+from symflops.verify.symbolic.inputs import ADAPTERS, LENGTHS, ranks
 from symflops.verify.symbolic.printing import MEANINGS, as_json, parsed
 from symflops.verify.symbolic.target import Target, dotted, others, places
 from symflops.verify.symbolic.traced import FIGURES, Traced, symbol
-from symflops.verify.symbolic.tracer import Example
+from symflops.verify.symbolic.tracer import FULL, Example
 from symflops.verify.symbolic.tracing import SECONDS, trace
 
 ABOUT = ABOUT_FILES - {"id2label"}
@@ -47,7 +51,9 @@ def main() -> None:
         elsewhere.main(answer)
 
 
-def answer(config: dict[str, Any], folder: str | None, trust: bool, columns: Mapping[str, list[int]] | None) -> dict[str, Any]:
+def answer(
+    config: dict[str, Any], folder: str | None, trust: bool, columns: Mapping[str, list[int]] | None, regime: str = "full"
+) -> dict[str, Any]:
     """The figures of a config by the forms of its class.
 
     Args:
@@ -55,17 +61,20 @@ def answer(config: dict[str, Any], folder: str | None, trust: bool, columns: Map
         folder: The folder of the config, with the files of its own code; None if there is none.
         trust: Whether code that the config names may run.
         columns: Values of each length, one per call; None for the coefficients of polynomials in the number of tokens.
+        regime: What trains, is adapted and recomputed.
 
     Returns:
         ``class``, ``package`` with its version, ``exact`` (number of unseen configs), ``domain`` (conditions), ``missed``
-        (operators without a rule), ``parameters``, and: ``calls``, the FLOPs of both passes of each call; or ``forward`` and
-        ``backward``, the FLOPs of one item by power of its number of tokens.
+        (operators without a rule), ``parameters``, and: ``calls``, the FLOPs of both passes of each call and those recomputed;
+        or ``forward`` and ``backward``, the FLOPs of one item by power of its number of tokens.
 
     Raises:
         SymflopsError: there is no such class, it cannot be traced, its forms are not proven, or they do not hold.
     """
     kind = class_of_config(config, folder, trust)
-    traced, values = forms_for(kind, config)
+    steps = regime_of(regime)
+    refuse(steps)
+    traced, values = forms_for(kind, config, steps)
     package = kind.__module__.partition(".")[0]
     version = f" {proof.installed(package)}" if package in proof.LIBRARIES else ""
     found: dict[str, Any] = {
@@ -78,12 +87,11 @@ def answer(config: dict[str, Any], folder: str | None, trust: bool, columns: Map
     if columns is None:
         return {**found, **polynomials(traced, values)}
     rows = calls(traced, columns)
-    figures = {row: traced.at({**values, **dict(row)}) for row in dict.fromkeys(rows)}
-    return {
-        **found,
-        "parameters": traced.at(values)["parameters"],
-        "calls": [[figures[row][name] for name in ("forward", "backward")] for row in rows],
-    }
+    plain = forms_for(kind, config, replace(steps, recompute=None))[0] if steps.recompute else traced
+    points = {row: {**values, **dict(row)} for row in dict.fromkeys(rows)}
+    both = {row: (traced.at(point), plain.at(point)["backward"]) for row, point in points.items()}
+    figures = {row: [all_["forward"], once, all_["backward"] - once] for row, (all_, once) in both.items()}
+    return {**found, "parameters": traced.at(values)["parameters"], "calls": [figures[row] for row in rows]}
 
 
 def class_of_config(config: Mapping[str, Any], folder: str | None, trust: bool) -> Any:
@@ -122,8 +130,8 @@ def remote(reference: str, folder: str | None) -> Any:
         raise SymflopsError(f"{reference} cannot be imported: {said(error)}") from error
 
 
-def forms_for(kind: Any, config: Mapping[str, Any]) -> tuple[Traced, dict[str, int]]:
-    """The proven forms of a class that hold at a config, and the values of their symbols there.
+def forms_for(kind: Any, config: Mapping[str, Any], regime: Regime = FULL) -> tuple[Traced, dict[str, int]]:
+    """The proven forms of a class in a regime that hold at a config, and the values of their symbols there.
 
     They are of an earlier trace if its further fields are equal, its domain holds, and the real class has the same figures at
     this config; else the class is traced.
@@ -133,22 +141,23 @@ def forms_for(kind: Any, config: Mapping[str, Any]) -> tuple[Traced, dict[str, i
     """
     target = Target(kind, lean(kind, config))
     fields = {name: value for name, value in target.config.items() if name not in ABOUT}
-    folder = place(f"traces/{kind.__name__}-{digest(json.dumps(facts(kind)))[:16]}")
+    does = repr((regime.train, regime.freeze, regime.adapters, regime.recompute))
+    folder = place(f"traces/{kind.__name__}-{digest(json.dumps([*facts(kind), does]))[:16]}")
     path = folder / f"{digest(json.dumps(fields, sort_keys=True))[:16]}.json"
     for other in sorted(folder.glob("*.json"), key=lambda other: other != path):
         if (entry := kept(other)) is not None:
             with suppress(SymflopsError):
                 traced = parsed(json.loads(entry[1]))
-                values = values_in(traced, target)
+                values = values_in(traced, target, regime)
                 if other != path:
-                    check(traced, values, target)
+                    check(traced, values, target, regime)
                     save(path, entry[1])
                 return traced, values
-    traced = trace(kind, config=target.config)
+    traced = trace(kind, config=target.config, regime=regime)
     if not traced.proven:
         raise SymflopsError(f"the forms of {traced.name} are unproven: {traced.unproven}")
-    values = values_in(traced, target)
-    check(traced, values, target)
+    values = values_in(traced, target, regime)
+    check(traced, values, target, regime)
     save(path, json.dumps(as_json(traced)))
     return traced, values
 
@@ -186,7 +195,7 @@ def lean(kind: Any, config: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def values_in(traced: Traced, target: Target) -> dict[str, int]:
+def values_in(traced: Traced, target: Target, regime: Regime = FULL) -> dict[str, int]:
     """The values of a trace's symbols in a config, at which its forms hold as far as its own conditions on fields say.
 
     Raises:
@@ -195,7 +204,7 @@ def values_in(traced: Traced, target: Target) -> dict[str, int]:
     shallow = target.settings({tuple(name.split(".")): number for name, number in traced.depths.items()})
     full = dict(numbers(target.settings({})))
     found = {name: full.get(name, value) for name, value in numbers(shallow)}
-    fields = {name: one for name, one in traced.fields.items() if name not in LENGTHS}
+    fields = {name: one for name, one in traced.fields.items() if name not in LENGTHS and name not in ADAPTERS}
     rest = {name: value for name, value in others(shallow) if about_work(name)}
     rest |= {name: value for name, value in numbers(shallow) if name not in fields}
     differing = {name for name, value in traced.fixed.items() if about_work(name) and rest.get(name, name) != value}
@@ -216,7 +225,7 @@ def values_in(traced: Traced, target: Target) -> dict[str, int]:
             differing.add(name)
     if differing:
         raise SymflopsError(f"the forms of {traced.name} hold for other values of {', '.join(sorted(differing))}")
-    return {name: found[name] for name, one in fields.items() if one.kind in ("symbolic", "unused")}
+    return {name: found[name] for name, one in fields.items() if one.kind in ("symbolic", "unused")} | dict(ranks(regime))
 
 
 def numbers(settings: Any) -> Iterator[tuple[str, int]]:
@@ -229,13 +238,13 @@ def about_work(name: str) -> bool:
     return name.partition(".")[0] not in ABOUT and not is_id(name)
 
 
-def check(traced: Traced, values: Mapping[str, int], target: Target) -> None:
+def check(traced: Traced, values: Mapping[str, int], target: Target, regime: Regime = FULL) -> None:
     """Compare the figures of a config with those of its real class, at the lengths of all examples.
 
     Raises:
         SymflopsError: the class does not run, or a figure differs.
     """
-    real = in_process(partial(counted, target), SECONDS, f"running {traced.name}")
+    real = in_process(partial(counted, target, regime), SECONDS, f"running {traced.name}")
     lengths = {name: value for name, value in LENGTHS.items() if name in traced.symbols()}
     mine = traced.at({**values, **lengths})
     for name in FIGURES:
@@ -245,17 +254,17 @@ def check(traced: Traced, values: Mapping[str, int], target: Target) -> None:
             )
 
 
-def counted(target: Target) -> dict[str, int]:
-    """Figures of the real class at a config, without values in its tensors.
+def counted(target: Target, regime: Regime = FULL) -> dict[str, int]:
+    """Figures of the real class at a config in a regime, without values in its tensors.
 
     Raises:
         SymflopsError: it does not run.
     """
-    reason = "no inputs are known for it"
+    reason, lengths = "no inputs are known for it", {**LENGTHS, **dict(ranks(regime))}
     for device in ("meta", "cpu"):
         for candidate in range(CANDIDATES):
             try:
-                found = Example(target, {}, {}, dict(LENGTHS), candidate, device).real({}, LENGTHS)
+                found = Example(target, {}, {}, lengths, candidate, device, regime=regime).real({}, lengths)
             except StopIteration:
                 break
             except Exception as error:

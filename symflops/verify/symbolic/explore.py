@@ -13,7 +13,7 @@ from symflops.ir.regime import Regime
 from symflops.support.errors import SymflopsError
 from symflops.verify.applied import targets_of
 from symflops.verify.running import needed
-from symflops.verify.symbolic.inputs import LENGTHS, RANK, Given
+from symflops.verify.symbolic.inputs import LENGTHS, RANK, Given, ranks
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, places
 from symflops.verify.symbolic.tracer import FULL, Example
 
@@ -43,8 +43,7 @@ def example_of(target: Target | LiveTarget, given: Given | None = None, regime: 
     Raises:
         SymflopsError: the class does not run with its config, its inputs are not known, or it has no linear to adapt.
     """
-    lengths = dict(given.lengths if given else LENGTHS)
-    lengths.update((RANK, adapter.rank) for adapter in regime.adapters)
+    lengths = dict(given.lengths if given else LENGTHS) | dict(ranks(regime))
     try:
         settings = target.settings({})
         with needed("torch").device("meta"):

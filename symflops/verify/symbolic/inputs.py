@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from symflops.ir.regime import Regime
 from symflops.support.errors import SymflopsError
 from symflops.verify.running import needed
 
@@ -21,6 +22,13 @@ LENGTHS = {"b": 3, "s": 14, "t": 11, "h": 16, "w": 24, "f": 5}
 RANK = "rank"
 ADAPTERS = {RANK: "rank of the adapters"}
 """What is a length beside those of the inputs."""
+
+
+def ranks(regime: Regime) -> Iterator[tuple[str, int]]:
+    """The rank of a regime's adapters, by its name among the lengths; nothing without adapters."""
+    yield from ((RANK, adapter.rank) for adapter in regime.adapters)
+
+
 VISION = (
     "vision_config", "visual_config", "vision_tower_config", "encoder", "image_encoder", "backbone_config", "pixel_config",
 )  # fmt: skip

@@ -68,7 +68,7 @@ def masks_read(found: list[Any]) -> Iterator[None]:
 
     Positions are taken to restart nowhere, as those that a class makes by itself.
     """
-    masking = sys.modules.get("transformers.masking_utils")
+    masking: Any = sys.modules.get("transformers.masking_utils")
     if masking is None:
         yield
         return
