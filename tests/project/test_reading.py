@@ -31,7 +31,7 @@ REASONS = {
     ("library/catalog.py", "program"): "a stored program",
     ("library/catalog.py", "_parsed"): "a stored program",
     ("library/catalog.py", "changed"): "a spec of the package",
-    ("library/catalog.py", "catalogs"): "a catalog",
+    ("library/catalog.py", "shipped_catalog"): "a catalog",
     ("training/devices/peaks.py", "_rows"): "a table of the package",
     ("support/findings.py", "kinds"): "a page of the package",
     ("cli/actions/site_resources.py", "files"): "assets of the package",
