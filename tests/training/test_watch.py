@@ -345,11 +345,19 @@ def test_a_part_that_runs_alone_in_evaluation_is_executed_work():
     assert "mfu" in loop.step(evaluated) and loop.meter.executed == loop.seen > loop.meter.flops and not loop.told
 
 
-def test_other_routing_is_no_mfu():
+def rerouted_in_one_layer(model):
+    model.model.layers[0].mlp.gate.top_k = 2
+    loss(model)
+
+
+def test_other_routing_is_read_anew():
+    """The routers keep the number of experts of a token with which they were made, and run by it."""
     loop = Loop(mixtral())
-    assert "mfu" in loop.step()
-    assert "mfu" not in loop.step(rerouted)
-    assert any("layers.*.mlp.experts executed" in text for text in loop.told), loop.told
+    loop.step()
+    loop.step(rerouted)
+    assert loop.settled().executed == loop.seen and len(loop.proofs()) == 2 and not loop.told
+    assert "mfu" not in loop.step(rerouted_in_one_layer)
+    assert any("layers.0.mlp.experts ran 2 times as often as counted" in text for text in loop.told), loop.told
 
 
 def test_recomputation_of_the_whole_model_is_no_call():

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from symflops.evaluate.interpreted import InterpretedEstimator
@@ -21,6 +22,7 @@ from symflops.support.findings import SpecError
 from symflops.training.introspect.background import Derivation, in_a_line
 from symflops.training.introspect.identity import config_of, config_to_trace, identified
 from symflops.training.introspect.regime import is_part, plain, read, stored_regime
+from symflops.training.introspect.steering import with_fields
 from symflops.training.introspect.traced import AwaitedTrace, TokenEstimator, TracedModule
 from symflops.training.introspect.tree import LiveModelError, starred, tree_of, unwrapped
 
@@ -33,16 +35,17 @@ Parameters = Mapping[str, tuple[Shape, bool]]
 
 
 class LiveModule:
-    """A live module with its spec, config and detected regime.
+    """A live module with its spec, config and detected regime; ``fields`` are those of its config by which its modules run.
 
     Raises:
         SymflopsError: no spec describes the class, or no regime can describe one of its parts.
     """
 
-    def __init__(self, module: Any, spec: str | None = None) -> None:
+    def __init__(self, module: Any, spec: str | None = None, fields: Mapping[str, Any] = MappingProxyType({})) -> None:
         self.root = root = unwrapped(module)
         self.catalog: Catalog
-        self.catalog, self.name, self.word, self.config = identified(root, spec)
+        self.catalog, self.name, self.word, config = identified(root, spec)
+        self.config = with_fields(config, fields)
         self.reading = read(tree_of(root))
         self.variant, document = self.catalog.of_structure(self.name, self.config)
         self.stored = Stored(document) if document else None
@@ -308,7 +311,7 @@ def sizes_without_shapes(program: Stored) -> Iterator[str]:
             yield row["keys"][0]
 
 
-def checked_module(module: Any, spec: str | None, check: str) -> LiveModule:
+def checked_module(module: Any, spec: str | None, check: str, fields: Mapping[str, Any] = MappingProxyType({})) -> LiveModule:
     """Read a live module; with ``check="raise"`` also check its parameters without adapters.
 
     Raises:
@@ -317,7 +320,7 @@ def checked_module(module: Any, spec: str | None, check: str) -> LiveModule:
     """
     if check not in CHECKS:
         raise ValueError(f"'check' is 'raise' or 'warn', not {check!r}")
-    live = LiveModule(module, spec)
+    live = LiveModule(module, spec, fields)
     if check == "raise" and live.variant is not None and live.stored is not None:
         live.refuse(live.base_differences(trained_of(live.stored, next(iter(live.stored.regimes)), live.sizes)))
     return live

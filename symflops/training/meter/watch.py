@@ -22,6 +22,7 @@ from symflops.evaluate.boundaries import told
 from symflops.evaluate.lengths import same
 from symflops.training.introspect.fingerprint import Fingerprint
 from symflops.training.introspect.model import LIVE, Programs, checked_module
+from symflops.training.introspect.steering import steered
 from symflops.training.introspect.tree import LiveModelError, ends_of, wrappers_of
 from symflops.training.meter.arguments import (
     EMBEDS,
@@ -63,7 +64,7 @@ class Watched(Hooks):
         self.rated = True
         self.states: dict[Any, State] = {}
         self.print: Fingerprint | None = None
-        self.ignored: set[str] = set()
+        self.ignored, self.fields = set[str](), dict[str, Any]()
         self.fresh = True
         self.observer: Observer | None = None
         self.part: Part | None = None
@@ -162,19 +163,19 @@ class Watched(Hooks):
         if not changes:
             return
         known = self.print is not None
+        self.fields |= (fields := steered(self.root, changes))
         if self.print is None or any(": requires_grad" not in change and ": adapters" not in change for change in changes):
             self.states = {}
         self.print = Fingerprint(self.root, self.ignored)
         if known and not self.states:
             more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
             state = self.states[self.print.state()] = self._read(False)
-            self.watch.tell(
-                f"the model has changed ({', '.join(changes[:3])}{more}) and was read anew: {state.live.reading.words}"
-            )
-            self.watch.proofs.again(self, changes)
+            told = f"{', '.join(changes[:3])}{more}) and was read anew: {state.live.reading.words}"
+            self.watch.tell(f"the model has changed ({told}")
+            self.watch.proofs.again(self, () if fields else changes)
 
     def _read(self, changed: bool) -> State:
-        return State(checked_module(self.root, self.spec, self.watch.programs.check), self.word, changed)
+        return State(checked_module(self.root, self.spec, self.watch.programs.check, self.fields), self.word, changed)
 
     def _heads(self, module: Any, args: tuple[Any, ...]) -> None:
         """Read how many tokens the head of a language model runs on; a hook of the head."""
