@@ -8,8 +8,6 @@ from diffusers import ControlNetModel, UNet2DConditionModel
 from peft import LoraConfig, get_peft_model
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import (
-    MixtralConfig,
-    MixtralForCausalLM,
     T5Config,
     T5ForConditionalGeneration,
     WhisperConfig,
@@ -17,10 +15,11 @@ from transformers import (
 )
 
 from symflops.verify.running import counter
-from tests.clients.loops import SIZES, collated, model_of, rows
+from tests.clients.loops import collated, model_of, rows
 from tests.clients.test_diffusers import MODELS
 from tests.training.test_outside import UNET
-from tests.training.test_watch import IDS, Loop
+from tests.training.test_parameters_adapted import KINDS, adapted
+from tests.training.test_watch import IDS, Loop, loss
 
 
 def exact(loop, step, outside=0):
@@ -95,9 +94,12 @@ def test_translation(reentrant):
     exact(Loop(model), lambda model: model(input_ids=IDS, labels=IDS[:, :5].clone()).loss.backward())
 
 
-def test_experts():
-    config = MixtralConfig(**SIZES, num_local_experts=4, num_experts_per_tok=2, use_cache=False, attn_implementation="eager", experts_implementation="eager")
-    exact(Loop(MixtralForCausalLM(config).train()), lambda model: model(input_ids=IDS, labels=IDS).loss.backward())
+@pytest.mark.parametrize("reentrant", [None, False, True])
+@pytest.mark.parametrize("name", KINDS)
+def test_experts(name, reentrant):
+    exact(Loop(adapted(name, "beside linears", reentrant).train()), loss)
+    if reentrant is None:
+        exact(Loop(KINDS[name]().train()), loss)
 
 
 def test_a_student_learns_from_a_teacher_twice():
