@@ -5,6 +5,7 @@ Witnesses: arithmetic by hand, PyTorch's own counter on real tensors, and the re
 
 from __future__ import annotations
 
+import itertools
 import json
 import textwrap
 import time
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 import sympy
 import torch
+from hypothesis import given, strategies as st
 from torch import nn
 
 import symflops
@@ -27,10 +29,11 @@ from symflops.verify.symbolic.forms import forms_of
 from symflops.verify.symbolic.inputs import Given
 from symflops.verify.symbolic.masks import K, Q, masks_read
 from symflops.verify.symbolic.passes import count
+from symflops.verify.symbolic.points import divisible
 from symflops.verify.symbolic.printing import as_json, in_terminal, parsed
 from symflops.verify.symbolic.prove import Proof, Prover
 from symflops.verify.symbolic.target import LiveTarget, Target
-from symflops.verify.symbolic.traced import Traced, text_of
+from symflops.verify.symbolic.traced import Traced, symbol, text_of
 from tests.verify import traced_modules as modules
 
 TEXT = {"x": {"shape": [2, 7, 24]}}
@@ -361,3 +364,17 @@ def test_masks_are_read_as_conditions(kind, window):
         mask = masking.ALL_MASK_ATTENTION_FUNCTIONS["eager"](1, 8, 8, mask_function=function)
     seen = {(q, k) for q in range(8) for k in range(8) if mask is None or mask[0, 0, q, k] == 0}
     assert seen == {(q, k) for q in range(8) for k in range(8) if found[0].subs({Q: q, K: k}) == True}  # noqa: E712
+
+
+@given(st.sampled_from(["floor", "ceiling"]), st.sampled_from(["a", "a*b", "floor(a/b)"]), st.sampled_from(["4", "c", "2*c"]), st.booleans())
+def test_a_rounded_quotient_times_its_divisor_is_a_remainder(function, number, divisor, turned):
+    """Witness: both conditions at all small numbers."""
+    names = {name: symbol(name) for name in "abc"}
+    one, other = (sympy.sympify(text, locals=names) for text in (number, divisor))
+    product = other * getattr(sympy, function)(one / other)
+    before = sympy.Eq(product, one, evaluate=False) if turned else sympy.Eq(one, product, evaluate=False)
+    after = divisible(before)
+    assert after == sympy.Eq(sympy.Mod(one, other), 0)
+    for point in itertools.product(range(1, 13), (1, 2, 3), (1, 2)):
+        values = dict(zip(names.values(), point, strict=True))
+        assert bool(before.subs(values)) == bool(after.subs(values))

@@ -19,6 +19,15 @@ LARGEST = 400
 """Factor by which sizes of far points are at most larger than the example's."""
 
 
+def divisible(guard: sympy.Basic) -> sympy.Basic:
+    """A condition that a number is its quotient by another one times it, whichever way it is rounded, as a remainder of 0."""
+    for one, other in (guard.args, guard.args[::-1]) if isinstance(guard, sympy.Eq) else ():
+        for part in sympy.Mul.make_args(other):
+            if isinstance(part, (sympy.floor, sympy.ceiling)) and sympy.expand(part.args[0] * other / part - one) == 0:
+                return sympy.Eq(sympy.Mod(one, other / part), 0)
+    return guard
+
+
 class Points:
     """Points of one trace: values of all its symbols, complete by its equations.
 
@@ -50,7 +59,7 @@ class Points:
         found: dict[sympy.Basic, str] = {}
         for guard, line in (*self.forms.guards, *((one, "") for one in self.forms.layers)):
             if guard not in (sympy.true, sympy.false) and all(one < OVERFLOW for one in guard.atoms(sympy.Integer)):
-                found.setdefault(guard, line)
+                found.setdefault(divisible(guard), line)
         return sorted(found.items(), key=lambda item: (len(item[0].free_symbols), sympy.count_ops(item[0])))
 
     def moved_point(self, draw: Callable[[int, str], int] | None = None) -> dict[str, int] | None:
