@@ -214,6 +214,11 @@ def test_a_number_that_changes_values_alone_is_no_condition():
     assert found.at({"scale": 77}) == found.numbers
 
 
+def test_no_layer_is_left_out_at_random():
+    found = traced("Skipping", (2, 7, 12))
+    assert found.proven and equal(found.forward, "2*b*s*layers*width**2")
+
+
 def test_the_first_layers_may_be_others():
     found = symflops.trace(modules.Late, inputs={"x": {"shape": [3, 20]}})
     assert found.proven and conditions(found) == {"layers >= 3"}

@@ -246,3 +246,17 @@ class Einsum(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.einsum("bsd,rd,rw->bsw", x, self.factor, self.factor)
+
+
+class Skipping(nn.Module):
+    """Leaves layers out at random while it trains."""
+
+    def __init__(self, width: int = 12, layers: int = 3) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            if not (self.training and torch.rand([]) < 0.5):
+                x = layer(x)
+        return x

@@ -170,6 +170,6 @@ class Sampled:
             )
             moments = estimator.moments(**self.comparison.batch_at(point))
             return estimator.parameters, estimator.forward(moments), estimator.backward(moments)
-        except SymflopsError as error:
+        except (SymflopsError, RecursionError) as error:  # thousands of convolutions, one after another
             self.refused = str(error).splitlines()[0]
             return None

@@ -95,6 +95,10 @@ class Inputs:
             texts["decoder_input_ids"] = lambda: self.ids(b, t)
         if "qformer_input_ids" in self.required:
             texts["qformer_input_ids"] = lambda: self.ids(b, t)
+        if "inputs_embeds" in self.required:
+            texts["inputs_embeds"] = lambda: self.floats(b, s, self.field("hidden_size", "d_model"))
+        if "past_values" in self.required:
+            texts["past_values"] = lambda: self.floats(b, self.field("context_length"), self.field("num_input_channels"))
         if "return_loss" in self.required:
             texts["return_loss"] = lambda: False  # type: ignore[assignment, return-value]
         others = [*self.images(main), *self.sounds(main)] or [dict]

@@ -21,7 +21,7 @@ from symflops.verify.running import needed
 
 CONSTANTS = 4096
 """Elements of a constant tensor whose values PyTorch remembers, so that code may read them."""
-LIBRARIES = ("torch.nn.modules.", "transformers.", "diffusers.models.", "peft.tuners.")
+LIBRARIES = ("torch.nn.modules.", "torch.nn.utils.", "transformers.", "diffusers.models.", "peft.tuners.")
 """Modules whose integers are shadowed, besides those of a class's own file."""
 RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 NOT_SHADOWED = re.compile(r"(auto_factory|configuration_auto|masking_utils|import_utils|generic|hub|tokenization\w*)$")
@@ -48,11 +48,12 @@ def install(own: tuple[str, ...] = ()) -> None:
         (functional, "group_norm", group_normed),
         (functional, "bilinear", bilinear),
         (torch.Tensor, "masked_scatter", scattered),
+        (torch, "norm_except_dim", normed),
+        (torch, "_weight_norm", weighted),
         (torch, "linspace", spaced),
         (torch, "arange", stepped),
         (torch, "polar", polar),
         (torch.Tensor, "expand", expanded),
-        (torch, "rand", drawn),
         *((torch._VF, name, recurrent) for name in RECURRENT),
     ):
         before = getattr(holder, name)
@@ -174,6 +175,22 @@ def bilinear(original: Callable[..., Any]) -> Callable[..., Any]:
     return form
 
 
+def normed(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``torch.norm_except_dim``: C++ reads plain sizes."""
+
+    def norm(v: Any, pow: int = 2, dim: int = 0) -> Any:
+        if not symbolic(v.shape):
+            return original(v, pow, dim)
+        return filled(v, [1 if axis != dim else side for axis, side in enumerate(v.shape)] if dim >= 0 else [])
+
+    return norm
+
+
+def weighted(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``torch._weight_norm``, a weight by its direction and length: C++ reads plain sizes."""
+    return lambda v, g, dim=0: filled(v, v.shape, g) if symbolic(v.shape) else original(v, g, dim)
+
+
 def spaced(original: Callable[..., Any]) -> Callable[..., Any]:
     """``torch.linspace`` of plain numbers: a constant whose values can be read."""
     torch = needed("torch")
@@ -228,11 +245,6 @@ def expanded(original: Callable[..., Any]) -> Callable[..., Any]:
         return self.as_strided(sides, strides)
 
     return expand
-
-
-def drawn(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``torch.rand([])``: 1, so that no layer is dropped at random."""
-    return lambda *shape, **options: 1.0 if not options and shape in ((), ([],), ((),)) else original(*shape, **options)
 
 
 def recurrent(original: Callable[..., Any]) -> Callable[..., Any]:

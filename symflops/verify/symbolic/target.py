@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symflops.evaluate.unread import is_id
+from symflops.training.introspect.regime import is_layer_share
 from symflops.verify.classes import argument_of, arguments_of, config_class_of, config_object, converted
 from symflops.verify.running import needed
 
@@ -16,7 +17,7 @@ Place = tuple[str | int, ...]
 LONGEST_LIST = 8
 """Lists of more numbers than this are not fields."""
 IMPLEMENTATIONS = {"_attn_implementation_internal": "eager", "_experts_implementation_internal": "batched_mm"}
-OFF = ("use_cache", "use_mamba_kernels", "apply_spec_augment")
+OFF = {"use_cache", "use_mamba_kernels", "apply_spec_augment"}
 """Switches of transformers' configs that change nothing that is counted, and read values."""
 
 
@@ -121,9 +122,10 @@ def prepare(config: Any) -> None:
         return
     for name, value in IMPLEMENTATIONS.items():
         put_attribute(config, name, value)
-    for name in OFF:
-        if names.get(name):
-            put_attribute(config, name, False)
+    for name in names.keys() & OFF:
+        put_attribute(config, name, False)
+    for name in [name for name in names if is_layer_share(name)]:
+        put_attribute(config, name, 0.0)
     if names.get("head_dim", 0) is None and names.get("num_attention_heads"):
         put_attribute(config, "head_dim", config.hidden_size // config.num_attention_heads)
     if names.get("pad_token_id", 0) is None:
