@@ -101,13 +101,13 @@ def test_a_part_that_is_unfrozen_after_the_meter_was_built(first):
 
 @pytest.mark.parametrize("first", [True, False], ids=["at first", "later"])
 def test_the_number_of_experts_that_a_config_says_anew(first):
-    """The routers keep the number with which they were made: a meter that knows it bills by it, and another one finds it wrong."""
+    """The routers keep the number with which they were made, and run by it."""
     loop = Loop(mixtral())
     if not first:
         assert "mfu" in loop.step()
     loop.model.config.num_experts_per_tok = 1
-    found = loop.step()
-    assert "mfu" not in found and loop.told if first else loop.settled().executed == loop.seen and not loop.told
+    loop.step()
+    assert loop.settled().executed == loop.seen and not loop.told
     assert first or any("was read anew" in line for line in loop.lines)
 
 

@@ -63,7 +63,7 @@ class Watched(Hooks):
         self.state: State | None = None
         self.rated = True
         self.states: dict[Any, State] = {}
-        self.print: Fingerprint | None = None
+        self.print: Fingerprint | None = Fingerprint(self.root)
         self.ignored, self.fields = set[str](), dict[str, Any]()
         self.fresh = True
         self.observer: Observer | None = None
@@ -162,7 +162,7 @@ class Watched(Hooks):
         changes = ["new"] if self.print is None else self.print.changes()
         if not changes:
             return
-        known = self.print is not None
+        known = self.print is not None and bool(self.states)
         self.fields |= (fields := steered(self.root, changes))
         if self.print is None or any(": requires_grad" not in change and ": adapters" not in change for change in changes):
             self.states = {}
