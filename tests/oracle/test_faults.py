@@ -57,9 +57,12 @@ FAULTS: dict[str, Fault] = {
     "need ignores parameters": edit(f"{NEEDS}:_forwards", "if trains(parameter)", "if False"),
     "need ignores operands": edit(f"{NEEDS}:_forwards", "for operand in node.operands", "for operand in ()"),
     "need flows through a detach": edit(f"{NEEDS}:_forwards", "if node.flows else NO", ""),
-    "need of a choice is that of its first value": edit(f"{NEEDS}:_forwards", "node.condition.choose(then, otherwise)", "then"),
+    "need of a choice is that of its first value": edit(
+        f"{NEEDS}:_forwards", "node.condition.choose(facts.values[node.then], facts.values[node.otherwise])", "facts.values[node.then]"
+    ),
     "need of a choice is that of either value": edit(
-        f"{NEEDS}:_forwards", "node.condition.choose(then, otherwise)", "then | otherwise"
+        f"{NEEDS}:_forwards", "node.condition.choose(facts.values[node.then], facts.values[node.otherwise])",
+        "facts.values[node.then] | facts.values[node.otherwise]",
     ),
     "need does not reach the second iteration": edit(
         f"{NEEDS}:_loop_forwards", "inner.values[carry.final]", "inner.values[carry.argument]"
