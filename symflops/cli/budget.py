@@ -42,7 +42,7 @@ configure = arguments_of(
         required=True,
     ),
     argument("--mfu", required=True, metavar="U", help="the share of the peak, e.g. 40%%"),
-    argument("--peak", required=True, metavar="P", help="TFLOP/s or FLOP/s of one device, or its name"),
+    argument("--peak", "--device", required=True, metavar="P", help="TFLOP/s or FLOP/s of one device, or its name"),
     argument("--dtype", default="bf16", metavar="T", help="where --peak is a name (default: bf16)"),
     argument("--devices", type=int, default=1, metavar="D", help="devices that train at once (default: 1)"),
     CONFIG,

@@ -55,7 +55,7 @@ configure = arguments_of(
         argument("--tokens-per-second", metavar="N", help="or tokens in a second, e.g. 90k"),
         required=True,
     ),
-    argument("--peak", required=True, metavar="P", help="TFLOP/s or FLOP/s of one device, or its name"),
+    argument("--peak", "--device", required=True, metavar="P", help="TFLOP/s or FLOP/s of one device, or its name"),
     argument("--dtype", default="bf16", metavar="T", help="where --peak is a name (default: bf16)"),
     argument("--devices", type=int, default=1, metavar="N", help="devices that the FLOPs ran on (default: 1)"),
     JSON,

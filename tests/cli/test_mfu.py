@@ -88,3 +88,12 @@ def test_what_is_missing_or_wrong_is_told(words, told, capsys):
     assert main(["mfu", *words]) == 2
     out, err = capsys.readouterr()
     assert out == "" and told in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("words", [("mfu", "llama", "--seconds", "1"), ("budget", "llama", "--tokens", "1e9", "--mfu", "40%")])
+def test_a_device_is_its_peak(words, capsys):
+    told = []
+    for option in ("--peak", "--device"):
+        assert main([*words, option, "h100", "--batch", "64"]) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1] and "H100 SXM" in told[0]
