@@ -25,7 +25,7 @@ from symflops.cli.main import main
 from symflops.support.errors import SymflopsError
 from symflops.verify.running import counter, plain_attention
 from symflops.verify.symbolic.explore import example_of
-from symflops.verify.symbolic.forms import forms_of
+from symflops.verify.symbolic.forms import forms_of, numbers_in
 from symflops.verify.symbolic.inputs import Given
 from symflops.verify.symbolic.masks import K, Q, masks_read
 from symflops.verify.symbolic.passes import count
@@ -219,6 +219,13 @@ def test_a_number_that_changes_values_alone_is_no_condition():
 def test_no_layer_is_left_out_at_random():
     found = traced("Skipping", (2, 7, 12))
     assert found.proven and equal(found.forward, "2*b*s*layers*width**2")
+
+
+@pytest.mark.parametrize("condition", ["x > 3", "Ne(x, 3)", "Eq(Mod(3, x), 0)", "Ne(Mod(3, x), 0)", "Eq(floor(3/x), 1)", "Eq(Mod(3, x), 0) | (x > 5)"])
+def test_a_field_that_is_compared_with_the_index_of_a_layer_chooses_its_kind(condition):
+    names = {"x": sympy.Symbol("x")}
+    assert 3 in numbers_in(sympy.sympify(condition, locals=names))
+    assert 3 not in numbers_in(sympy.sympify("Eq(floor(-1/x) + 3, 2)", locals=names))  # the number is added to both sides
 
 
 def test_the_first_layers_may_be_others():

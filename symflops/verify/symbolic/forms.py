@@ -258,9 +258,17 @@ def fields_of_kinds(example: Example, base: Trace, deeper: Mapping[Place, Trace]
         number = example.depths[place]
         indices = {sympy.Integer(index) for index in range(number, number + example.steps[place])}
         for guard, _ in trace.guards:
-            if guard not in known and len(guard.free_symbols) == 1 and guard.atoms(sympy.Integer) & indices:
+            if guard not in known and len(guard.free_symbols) == 1 and numbers_in(guard) & indices:
                 names |= {one.name for one in guard.free_symbols}
     return [place for name, place in base.places.items() if name in names]
+
+
+def numbers_in(guard: Any) -> set[Any]:
+    """The integers that a relation compares its symbol with, or divides; not those that are added to both sides."""
+    if not isinstance(guard, sympy.core.relational.Relational):
+        return set(guard.atoms(sympy.Integer))
+    constant, rest = (guard.lhs - guard.rhs).as_coeff_Add()
+    return {abs(constant)} if rest.is_Symbol or (-rest).is_Symbol else set(rest.atoms(sympy.Integer))
 
 
 def attempt(example: Example, fields: list[Place], dropped: dict[Place, str], until: float) -> Trace:
