@@ -66,9 +66,10 @@ def identity_of(model: Model, case: LiveCase, seconds: float = SECONDS) -> Ident
 
 
 def stored(model: Model, found: Identity) -> dict[str, Any]:
-    """A comparison as :mod:`symflops.library.records.identities` keeps it."""
+    """A comparison as :mod:`symflops.library.records.identities` keeps it; conditions are those of an identity."""
     return {
         **{name: value for name, value in found.as_json().items() if name in ENTRY},
+        "where": found.where if found.grade == "identity" else [],
         "spec": spec_digest(model.spec, alone=True),
     }
 
