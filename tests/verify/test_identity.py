@@ -14,7 +14,7 @@ from symflops.cli.main import main
 from symflops.library.records.identities import all_comparisons
 from symflops.read.spec_files import find_spec
 from symflops.verify.cases import cases_of
-from symflops.verify.symbolic.identity import identity_of
+from symflops.verify.symbolic.identity import identity_of, is_given
 from symflops.verify.symbolic.traced import text_of
 
 
@@ -72,3 +72,11 @@ THOROUGH = ("bert_masked_lm", "deepseek_v3")
 def test_what_is_kept_of_a_spec_comes_out_again(name):
     found = identity(name)
     assert [found.grade] == [one["grade"] for one in KEPT[name]], str(found)
+
+
+@pytest.mark.parametrize(
+    ("place", "given"),
+    [(("dims",), True), (("dims", 0), True), (("dims", 0, 1), True), (("dims", 2), False), (("text", "depths"), True), (("depths",), False), (("dims", 0, 1, 5), False)],
+)
+def test_items_of_lists_are_set_where_the_config_has_the_list(place, given):
+    assert is_given({"dims": [[None, 72], [44]], "text": {"depths": [2, 2]}}, place) == given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,7 @@ from symflops.verify.classes import class_of, complete, plain_lists
 from symflops.verify.live import outputs_of, reference_of
 from symflops.verify.running import arguments_of
 from symflops.verify.symbolic.comparison import Comparison, Identity, OpaqueError
-from symflops.verify.symbolic.target import Target, assign_given, place_of, switches
+from symflops.verify.symbolic.target import Target, assign_given, at, place_of, switches
 from symflops.verify.symbolic.traced import FIGURES, text_of
 from symflops.verify.symbolic.tracing import SECONDS, trace
 
@@ -101,6 +102,14 @@ def comparison_of(
     return Comparison(found, found.traced, program, estimator.sizes, case, given)
 
 
+def is_given(config: Any, place: Sequence[str | int]) -> bool:
+    """Whether JSON data has something at a place."""
+    with suppress(KeyError, IndexError, TypeError, AttributeError):
+        at(config, tuple(place))
+        return True
+    return False
+
+
 class Sampled:
     """Compares a spec with forms at random points: a polynomial that is not zero has few zeros among large numbers.
 
@@ -162,8 +171,8 @@ class Sampled:
         fields = {name: value for name, value in point.items() if name not in self.traced.lengths}
         changed = deepcopy(dict(self.config))
         for name, value in fields.items():
-            above, _, place = name.rpartition(".")
-            if not place.isdecimal() or above in changed:  # an item of a list that the class does not derive
+            *above, last = place_of(name)
+            if not isinstance(last, int) or is_given(changed, above):  # an item of a list that the class does not derive
                 assign_given(changed, place_of(name), value)
         try:
             estimator = InterpretedEstimator(
