@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,8 @@ def recorded() -> dict[str, Any]:
 def broken(before: Any, after: Any, path: str = "") -> Iterator[str]:
     """What is missing or changed; keys that are new are none of it, and neither are new choices and new optional parameters."""
     if isinstance(before, dict) and isinstance(after, dict):
+        if path.startswith(" > arguments > "):
+            after = {spelling(key, before): value for key, value in after.items()}
         for key, value in before.items():
             if key in after:
                 yield from broken(value, after[key], f"{path} > {key}")
@@ -56,6 +58,11 @@ def broken(before: Any, after: Any, path: str = "") -> Iterator[str]:
         yield from (f"{path}: {one} is new, and required" for one in after if one not in before and necessary(one))
     elif before != after:
         yield f"{path}: {before} was, {after} is"
+
+
+def spelling(key: str, before: Collection[str]) -> str:
+    """What an argument was called in ``before``, of whose spellings it may have more now; else what it is called."""
+    return next((one for one in before if set(one.split(", ")) <= set(key.split(", "))), key)
 
 
 def demanding(argument: Any) -> bool:
