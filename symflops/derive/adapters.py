@@ -18,14 +18,14 @@ from itertools import count
 from sympy import Add, Expr, Integer, Mul, expand
 
 from symflops.build.scopes import MAX_OPERATORS
-from symflops.derive.merged import MERGED, merge
+from symflops.derive.merged import merge
 from symflops.formula.truth import Truth, any_of
 from symflops.ir.contraction import Contraction, Extent, Operand
 from symflops.ir.convention import ROLES, role_of
 from symflops.ir.graph import Graph
 from symflops.ir.nodes import Node, Operator, Parameter, Value, with_operators
 from symflops.ir.patterns import Path, any_matches
-from symflops.ir.regime import Adapter
+from symflops.ir.regime import MERGED, Adapter
 from symflops.support.findings import Diagnostic, SpecError
 
 KINDS = ("linear", "conv")

@@ -22,8 +22,6 @@ from symflops.ir.patterns import Path, any_matches
 from symflops.ir.regime import Adapter
 from symflops.support.findings import Diagnostic, SpecError
 
-MERGED = ("merged", "folded")
-"""Kinds of adapters that stand on parameters."""
 ONE = Integer(1)
 STREAM = Stream(ONCE, (Part(()),))
 

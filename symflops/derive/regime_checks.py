@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from symflops.derive.adapters import KINDS
 from symflops.derive.heads import kinds_of_head
 from symflops.derive.leaving import leaving
-from symflops.derive.merged import MERGED, without
+from symflops.derive.merged import without
 from symflops.derive.recompute import group_of
 from symflops.ir.graph import Graph, ParameterCount
 from symflops.ir.nodes import Checkpoint, walk
 from symflops.ir.patterns import Path, any_fits, marked, prefixes, spelled
-from symflops.ir.regime import Recompute, Regime
+from symflops.ir.regime import MERGED, Recompute, Regime
 from symflops.support.findings import Diagnostic, Reporter, SpecError, did_you_mean
 
 MOST_MATCHES = 2_000_000

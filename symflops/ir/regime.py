@@ -6,6 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from symflops.support.findings import Span
 
+MERGED = ("merged", "folded")
+"""Kinds of adapters that stand on parameters, and not beside modules."""
+
 
 @dataclass(frozen=True, slots=True)
 class Adapter:

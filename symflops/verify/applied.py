@@ -64,6 +64,29 @@ def refuse(regime: Regime) -> None:
                 raise SymflopsError(f"'{pattern}' cannot be applied to a real module: write the index that '{word}' selects")
 
 
+def check(real: Any, regime: Regime) -> None:
+    """Check that a regime changes a module as its patterns say.
+
+    Raises:
+        SymflopsError: a pattern matches nothing, or a module that is never called, such as a list of modules.
+    """
+    torch, kind = needed("torch"), type(real).__name__
+    modules = {name: module for name, module in real.named_modules() if name}
+    groups = regime.recompute.groups if regime.recompute else ()
+    targets = [target for adapter in regime.adapters for target in adapter.targets]
+    parameters = [name for name, _ in real.named_parameters()]
+    for noun, patterns, names in (
+        ("parameter", [one for one in regime.train if one != "*"], parameters), ("parameter", regime.freeze, parameters),
+        ("linear", targets, linears_of(real)), ("module", groups, modules),
+    ):  # fmt: skip
+        missing = [one for one in patterns if not any(fnmatchcase(name, one) for name in names)]
+        if missing and (not regime.lenient or len(missing) == len(patterns)):
+            raise SymflopsError(f"no {noun} of {kind} matches {', '.join(missing)}")
+    for name in outermost(modules, groups):
+        if type(modules[name]).forward is torch.nn.Module.forward:
+            raise SymflopsError(f"'{name}' of {kind} is a list of modules, which is never called: write '{name}.*'")
+
+
 def targets_of(real: Any, regime: Regime) -> tuple[str, ...]:
     """The paths of the linears of a module that have an adapter in a regime.
 

@@ -142,7 +142,8 @@ def test_configs_without_a_class_are_refused(config, told, untraced):
 @pytest.mark.thorough
 def test_adapters_and_checkpoints_are_traced(traces):
     """Witness: arithmetic. Adapters of rank 4 lie beside four projections; all but the last product of a layer is repeated."""
-    peft = pytest.importorskip("peft")
+    import peft
+
     model = real(ARCEE)
     tuned = peft.get_peft_model(model, peft.LoraConfig(r=4, target_modules=["q_proj", "k_proj", "v_proj", "o_proj"]))
     with FlopCounterMode(display=False) as forward:

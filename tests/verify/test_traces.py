@@ -140,7 +140,19 @@ def test_regimes_are_traced_with_a_symbolic_rank(regime, parameters, backward):
     assert "rank of the adapters" in in_terminal(live)
 
 
-@pytest.mark.parametrize(("regime", "told"), [("dpo", "'dpo' cannot be applied"), ("lora:targets=*.q_proj", "no linear of Perceptron matches")])
+@pytest.mark.parametrize(
+    ("regime", "told"),
+    [
+        ("dpo", "'dpo' cannot be applied"),
+        ("lora:targets=*.q_proj", "no linear of Perceptron matches \\*.q_proj"),
+        ("lora", "no linear of Perceptron matches"),
+        ("full:freeze=layer.*", "no parameter of Perceptron matches layer"),
+        ("full:train=head.*", "no parameter of Perceptron matches head"),
+        ("frozen-vision", "no parameter of Perceptron matches visual"),
+        ("checkpointed:groups=blocks.*", "no module of Perceptron matches blocks"),
+        ("checkpointed:groups=layers", "'layers' of Perceptron is a list of modules"),
+    ],
+)
 def test_regimes_that_cannot_be_applied_are_refused(regime, told):
     with pytest.raises(SymflopsError, match=told):
         symflops.trace(modules.Perceptron, inputs={"x": {"shape": [2, 7, 12]}}, regime=regime)
@@ -371,7 +383,9 @@ def test_classes_of_transformers_are_proven(name):
 @pytest.mark.parametrize("kind", ["causal_mask_function", "sliding_window_causal_mask_function", "sliding_window_bidirectional_mask_function"])
 def test_masks_are_read_as_conditions(kind, window):
     """Witness: the mask that the library makes of real positions."""
-    masking, found = pytest.importorskip("transformers.masking_utils"), []
+    from transformers import masking_utils as masking
+
+    found = []
     function = getattr(masking, kind)
     function = function(window) if "window" in kind else function
     with masks_read(found):

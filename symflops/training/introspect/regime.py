@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from symflops.evaluate.parameters import Shape
+from symflops.ir.regime import MERGED
 from symflops.training.introspect.checkpoints import Recomputed, outermost, recomputed
 from symflops.training.introspect.tree import (
     Tree,
@@ -200,10 +201,6 @@ class Reading:
 def depth(adapter: Beside) -> int:
     """Number of wrappers of PEFT around an adapter's own."""
     return adapter.path.count(".base_layer")
-
-
-MERGED = ("merged", "folded")
-"""Kinds of adapters on parameters."""
 
 
 def read(tree: Tree) -> Reading:

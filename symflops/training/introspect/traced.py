@@ -25,7 +25,7 @@ from symflops.training.introspect.regime import read
 from symflops.training.introspect.tree import LiveModelError, tree_of
 
 MODULE = "verify.symbolic.answers"
-"""What the subprocess runs."""
+"""The module that the subprocess runs."""
 REGIMES = ("full", "forward")
 CONVENTION, TEXT, TOKENS = "torch", "text", "s"
 """The convention of traces; the stream of token ids, and the name of its lengths in a trace."""
@@ -134,7 +134,7 @@ def grade(found: Mapping[str, Any]) -> str:
 
 
 def notes(found: Mapping[str, Any], convention: str) -> list[str]:
-    """What a user should know about the figures of a trace: their convention, and operators that count 0."""
+    """Remarks on the figures of a trace: their convention, and operators that count 0."""
     lines = []
     if convention != CONVENTION:
         lines.append(f"a trace counts executed work, convention '{CONVENTION}', not '{convention}'")

@@ -72,9 +72,9 @@ def answer(
         SymflopsError: there is no such class, it cannot be traced, its forms are not proven, or they do not hold.
     """
     kind = class_of_config(config, folder, trust)
-    steps = regime_of(regime)
-    refuse(steps)
-    traced, values = forms_for(kind, config, steps)
+    chosen = regime_of(regime)
+    refuse(chosen)
+    traced, values = forms_for(kind, config, chosen)
     package = kind.__module__.partition(".")[0]
     version = f" {proof.installed(package)}" if package in proof.LIBRARIES else ""
     found: dict[str, Any] = {
@@ -87,10 +87,11 @@ def answer(
     if columns is None:
         return {**found, **polynomials(traced, values)}
     rows = calls(traced, columns)
-    plain = forms_for(kind, config, replace(steps, recompute=None))[0] if steps.recompute else traced
+    plain = forms_for(kind, config, replace(chosen, recompute=None))[0] if chosen.recompute else traced
     points = {row: {**values, **dict(row)} for row in dict.fromkeys(rows)}
-    both = {row: (traced.at(point), plain.at(point)["backward"]) for row, point in points.items()}
-    figures = {row: [all_["forward"], once, all_["backward"] - once] for row, (all_, once) in both.items()}
+    whole = {row: traced.at(point) for row, point in points.items()}
+    once = {row: plain.at(point)["backward"] for row, point in points.items()}
+    figures = {row: [whole[row]["forward"], once[row], whole[row]["backward"] - once[row]] for row in points}
     return {**found, "parameters": traced.at(values)["parameters"], "calls": [figures[row] for row in rows]}
 
 
@@ -141,7 +142,8 @@ def forms_for(kind: Any, config: Mapping[str, Any], regime: Regime = FULL) -> tu
     """
     target = Target(kind, lean(kind, config))
     fields = {name: value for name, value in target.config.items() if name not in ABOUT}
-    does = repr((regime.train, regime.freeze, regime.adapters, regime.recompute))
+    adapters = [replace(one, rank=0) for one in regime.adapters]  # the rank is a symbol
+    does = repr((regime.train, regime.freeze, adapters, regime.recompute))
     folder = place(f"traces/{kind.__name__}-{digest(json.dumps([*facts(kind), does]))[:16]}")
     path = folder / f"{digest(json.dumps(fields, sort_keys=True))[:16]}.json"
     for other in sorted(folder.glob("*.json"), key=lambda other: other != path):
@@ -169,7 +171,7 @@ def save(path: Path, text: str) -> None:
 
 
 def facts(kind: Any) -> list[str]:
-    """What the forms of a class depend on: its name, the source of all its classes, and the versions of its packages."""
+    """The name of a class, the source of all its classes, and the versions of its packages: its forms depend on them."""
     classes = [*kind.__mro__, *getattr(config_class_of(kind), "__mro__", ())]
     files = {getattr(sys.modules.get(one.__module__), "__file__", None) for one in classes}
     sources = sorted(digest(read_bytes(file)) for file in files if file)

@@ -11,7 +11,7 @@ from typing import Any
 
 from symflops.ir.regime import Regime
 from symflops.support.errors import SymflopsError
-from symflops.verify.applied import targets_of
+from symflops.verify.applied import check
 from symflops.verify.running import needed
 from symflops.verify.symbolic.inputs import LENGTHS, RANK, Given, ranks
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, places
@@ -41,7 +41,7 @@ def example_of(target: Target | LiveTarget, given: Given | None = None, regime: 
         regime: What trains, is adapted and recomputed.
 
     Raises:
-        SymflopsError: the class does not run with its config, its inputs are not known, or it has no linear to adapt.
+        SymflopsError: the class does not run with its config, its inputs are not known, or the regime changes nothing of it.
     """
     lengths = dict(given.lengths if given else LENGTHS) | dict(ranks(regime))
     try:
@@ -53,8 +53,7 @@ def example_of(target: Target | LiveTarget, given: Given | None = None, regime: 
     own = dict(places(settings))
     if (both := lengths.keys() & map(dotted, own)) and (not given or RANK in both):
         raise SymflopsError(f"{target.kind.__name__} has the field '{min(both)}', like a length of its inputs: give inputs")
-    if regime.adapters and not targets_of(model, regime):
-        raise SymflopsError(f"no linear of {target.kind.__name__} matches {', '.join(regime.adapters[0].targets)}")
+    check(model, regime)
     layers = depths_in(target, model, own)
     errors: dict[str, None] = {}
     for few in (*FEW, None):

@@ -27,7 +27,7 @@ DEEPER = 4
 
 @dataclass
 class Forms:
-    """What traces of a class say, before it is proven.
+    """The closed forms that traces of a class tell, before they are proven.
 
     Attributes:
         example: What was traced.

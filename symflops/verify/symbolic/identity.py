@@ -157,7 +157,7 @@ class Sampled:
                 yield f"{text_of(condition)}: answers " + ", ".join(f"{name}={point.get(name, start[name])}" for name in names)
 
     def compared(self, point: Mapping[str, int]) -> dict[str, int] | None:
-        """What the spec has more at a point, by figure; None if it refuses the config or the lengths."""
+        """The surplus of the spec at a point, by figure; None if it refuses the config or the lengths."""
         point = self.comparison.tie(point)
         mine = self.answer(point)
         chosen = {name: value for name, value in point.items() if self.traced.fields[name].kind in ("symbolic", "unused")}

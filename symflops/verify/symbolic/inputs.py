@@ -21,7 +21,7 @@ LENGTHS = {"b": 3, "s": 14, "t": 11, "h": 16, "w": 24, "f": 5}
 """Lengths of the example: no two are equal."""
 RANK = "rank"
 ADAPTERS = {RANK: "rank of the adapters"}
-"""What is a length beside those of the inputs."""
+"""Lengths beside those of the inputs, with their meanings."""
 
 
 def ranks(regime: Regime) -> Iterator[tuple[str, int]]:

@@ -56,15 +56,15 @@ def trace(
     live = not isinstance(what, type)
     if live and not hasattr(what, "named_parameters"):
         raise SymflopsError(f"a trace is of a module class or a module, not of {kind_of(what)}")
-    steps = regime_of(regime)
-    refuse(steps)
+    chosen = regime_of(regime)
+    refuse(chosen)
     target: Target | LiveTarget = LiveTarget(what) if live else Target(what, {**(config or {}), **kwargs})
     name = target.kind.__name__
     if args and not live:
         raise SymflopsError(f"a class takes its config by keyword: trace({name}, config={{...}}, inputs={{...}})")
 
     def run(given: Given | None) -> Traced:
-        make = partial(example_of, target, given, steps)
+        make = partial(example_of, target, given, chosen)
         return in_process(partial(_trace, make, seconds), 3 * seconds, f"tracing {name}")
 
     if not live and inputs is None:
