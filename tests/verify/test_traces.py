@@ -246,6 +246,12 @@ def test_the_first_layers_may_be_others():
     assert equal(found.parameters, "3*width*hidden + (layers - 3)*width**2")
 
 
+def test_conditions_and_ties_of_further_layers_are_known():
+    found = traced("Pooled", (3, 13, 20))
+    assert found.proven and conditions(found) == {"rate <= s", "layers >= 3"} and found.fields["width"].note == "width = offset"
+    assert equal(found.forward, "6*b*s*offset**2 + 2*b*(layers - 3)*rate*offset**2")
+
+
 def test_two_numbers_of_layers_may_multiply():
     found = symflops.trace(modules.Nested, inputs={"x": {"shape": [3, 20]}})
     assert found.proven and equal(found.parameters, "outer*inner*width**2") and conditions(found) <= {"outer >= 2", "inner >= 2"}

@@ -162,6 +162,37 @@ class Late(nn.Module):
         return x
 
 
+class Pooled(nn.Module):
+    """After three plain layers come layers that pool windows of tokens, if a window is full, and add a vector."""
+
+    def __init__(self, width: int = 20, rate: int = 3, offset: int = 20, layers: int = 7) -> None:
+        super().__init__()
+        plain = (nn.Linear(width, width, bias=False) for _ in range(min(3, layers)))
+        self.layers = nn.ModuleList([*plain, *(Windows(width, rate, offset) for _ in range(layers - 3))])
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Windows(nn.Module):
+    """Adds a linear of the mean of all windows, and a vector."""
+
+    def __init__(self, width: int, rate: int, offset: int) -> None:
+        super().__init__()
+        self.rate = rate
+        self.linear = nn.Linear(rate * width, width, bias=False)
+        self.vector = nn.Parameter(torch.zeros(offset))
+
+    def forward(self, x: Tensor) -> Tensor:
+        windows = x.shape[1] // self.rate
+        if windows > 0:
+            full = x[:, : windows * self.rate].reshape(x.shape[0], windows, self.rate * x.shape[2])
+            x = x + self.linear(full.mean(1, keepdim=True))
+        return x + self.vector
+
+
 class Through(nn.Module):
     """A width, and back by the same weights."""
 

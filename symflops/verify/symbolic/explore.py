@@ -142,12 +142,13 @@ def equal_steps(rows: Sequence[tuple[int, ...]], last: int = 1) -> bool:
 
 
 def with_distinct_numbers(example: Example) -> Example:
-    """An example in which equal fields are made different where the class still runs; else they stay equal."""
+    """An example in which equal fields are made different where the class still runs with more layers; else they stay equal."""
+    more = replace(example, depths={place: number + example.steps.get(place, 0) for place, number in example.depths.items()})
     settings = example.target.settings(example.depths)
     fields = {place: value for place, value in places(settings) if value >= 2 and place not in example.depths}
     own, taken = dict(fields), set(example.lengths.values())
     began = time.process_time()
-    patience = 8 * max(0.2, seconds_of(example))
+    patience = 8 * max(0.2, seconds_of(more))
     for place, value in list(fields.items()):
         if value not in taken or time.process_time() - began > patience:
             taken.add(value)
@@ -156,7 +157,7 @@ def with_distinct_numbers(example: Example) -> Example:
             if other < 2 or other in taken:
                 continue
             try:
-                example.real({**example.fields, place: other}, example.lengths)
+                more.real({**example.fields, place: other}, example.lengths)
             except Exception:
                 continue
             example.fields[place] = fields[place] = other

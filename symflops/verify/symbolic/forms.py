@@ -69,6 +69,15 @@ class Forms:
         found = set().union(*(getattr(self, name).free_symbols for name in FIGURES))
         return sorted(found, key=str)
 
+    def put(self, values: Mapping[sympy.Symbol, sympy.Expr]) -> None:
+        """Put expressions in place of symbols, which are derived from now on."""
+        for name in FIGURES:
+            setattr(self, name, getattr(self, name).xreplace(values))
+        self.modules = {path: one.xreplace(values) for path, one in self.modules.items()}
+        self.shapes = {path: tuple(side.xreplace(values) for side in shape) for path, shape in self.shapes.items()}
+        self.guards = [(guard.xreplace(values), line) for guard, line in self.guards]
+        self.derived = {one: expression.xreplace(values) for one, expression in self.derived.items()} | dict(values)
+
 
 def forms_of(example: Example, seconds: float) -> Forms:
     """Trace a class: with every field a symbol, without those that fail, and once more for each depth.
@@ -147,11 +156,12 @@ def layered(example: Example, trace: Trace, deeper: Mapping[Place, Trace], field
     """Closed forms of a trace, with the numbers of layers as symbols of which there are deeper traces."""
     counts = trace.counts
     found = Forms(
-        example, counts.parameters, counts.forward, counts.backward, by_kind(counts), trace.derived, trace.guards, trace.places,
-        {}, counts.missed, first_of_kind(counts.shapes), {}, trace.lines, masks=trace.masks,
+        example, counts.parameters, counts.forward, counts.backward, by_kind(counts), trace.derived, list(trace.guards),
+        trace.places, {}, counts.missed, first_of_kind(counts.shapes), {}, trace.lines, masks=trace.masks,
     )  # fmt: skip
     for place, other in deeper.items():
         deepen(found, counts, other.counts, place)
+        add_conditions(found, other)
     for first, second in itertools.combinations(deeper, 2):
         if not separate(example, first, second):
             deepen_together(found, fields, {place: deeper[place].counts for place in (first, second)}, counts)
@@ -305,6 +315,20 @@ def deepen(found: Forms, base: Counts, deeper: Counts, place: Place) -> None:
         found.modules[path] = found.modules.get(path, sympy.S.Zero) + more * each
     found.places[name] = place
     found.depths[name] = number
+
+
+def add_conditions(found: Forms, deeper: Trace) -> None:
+    """Add what a trace with more layers asks for and ties, as a kind of layer may be among its further layers alone."""
+    known, lengths = {guard for guard, _ in found.guards}, found.example.lengths
+    new = {one: expression for one, expression in deeper.derived.items() if one not in found.derived}
+    found.put(new)
+    for guard, line in deeper.guards:
+        if guard not in known:
+            found.guards.append((guard, line))
+            if isinstance(guard, sympy.Eq) and guard.lhs.is_Symbol and guard.rhs.is_Symbol:
+                field, other = (guard.rhs, guard.lhs) if guard.lhs.name in lengths else guard.args
+                found.put({other: field})
+    found.lines = deeper.lines | found.lines
 
 
 def by_kind(counts: Counts) -> dict[str, Any]:

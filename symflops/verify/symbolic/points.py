@@ -44,6 +44,8 @@ class Points:
         self.start = {name: value for name, value in example.lengths.items() if name in read}
         for name, place in forms.places.items():
             self.start[name] = example.depths.get(place, example.fields.get(place, 0))
+        steps = {name: example.steps[forms.places[name]] for name in forms.depths}
+        self.deep = {name: value + steps.get(name, 0) for name, value in self.start.items()}  # with all kinds of layers
         ties = {one.name for one in forms.derived}
         self.free = sorted(self.start.keys() - ties)
         self.names = sorted(self.start)
@@ -149,7 +151,7 @@ class Points:
 
     def random_point(self, changes: int | None = None) -> dict[str, int] | None:
         """A point with some or all free symbols drawn anew, whether conditions hold or not."""
-        now = {name: self.start[name] for name in self.free}
+        now = {name: self.deep[name] for name in self.free}
         for name in self.free if changes is None else self.random.sample(self.free, min(changes, len(self.free))):
             others: list[Any] = [self.start[other] + self.random.randint(-1, 1) for other in self.free]
             choices = (

@@ -161,12 +161,8 @@ class Prover(Points):
         values = {symbol(name): sympy.Integer(self.start[name]) for name in proof.unmoved}
         if any(one in values for each in self.forms.derived.values() for one in each.free_symbols):
             return
-        for name in FIGURES:
-            setattr(self.forms, name, getattr(self.forms, name).xreplace(values))
-        self.forms.modules = {path: one.xreplace(values) for path, one in self.forms.modules.items()}
-        self.forms.shapes = {path: tuple(side.xreplace(values) for side in shape) for path, shape in self.forms.shapes.items()}
+        self.forms.put(values)
         for name in proof.unmoved:
-            self.forms.derived[symbol(name)] = values[symbol(name)]
             holding = [line for guard, line in self.guards if symbol(name) in guard.free_symbols and line]
             self.forms.lines.setdefault(name, next(iter(holding), ""))
             self.free.remove(name)
@@ -176,7 +172,7 @@ class Prover(Points):
         """Condition of each length at whose value 1 the class is not exact, as a trace knows lengths from 2 on only."""
         found: list[tuple[sympy.Basic, str]] = []
         for name in sorted(self.forms.example.lengths.keys() & set(self.free)):
-            point = numbers_at({other: self.start[other] for other in self.free} | {name: 1}, self.forms.derived)
+            point = numbers_at({other: self.deep[other] for other in self.free} | {name: 1}, self.forms.derived)
             values = {symbol(other): value for other, value in (point or {}).items()}
             inside = point is not None and all(replaced(one, values) is sympy.true for one, _ in domain)
             if point is None or (inside and self.compare(point) is not None):
@@ -288,12 +284,12 @@ class Prover(Points):
 
         ``harmless`` counts for each condition the points outside of it at which the class was exact.
         """
-        start = {name: self.start[name] for name in self.free}
+        start = {name: self.deep[name] for name in self.free}
         for place, (guard, _) in enumerate(self.guards):
             for one in sorted(guard.free_symbols, key=str) if not harmless[place] and hasattr(guard, "rhs") else ():
                 if one.name not in start or one.name in self.forms.depths:
                     continue
-                edge = self.root(guard, one, self.start)
+                edge = self.root(guard, one, self.deep)
                 near = [] if edge is None or not edge.is_finite else [int(edge) + step for step in (0, 1, -1)]
                 far = (start[one.name] << doubling for doubling in range(1, DOUBLINGS))
                 for value in (value for value in (*near, *far) if value > 0):
