@@ -58,6 +58,19 @@ def forms_of(prover: Prover, study: Study, batch: tuple[Mapping[str, int], int],
     return found
 
 
+def same_work(traced: Traced, survey: FieldSurvey) -> bool:
+    """Whether a trace, which runs a class in training mode, counts what the class costs in evaluation mode."""
+    numbers = traced.numbers["forward"], traced.numbers["backward"]
+    return traced.holds and survey.real is not None and survey.real.passes == numbers
+
+
+def settled_fields(found: Identity, survey: FieldSurvey) -> set[str]:
+    """Fields of which the draft is right for every number in the domain, as its formulas are those of the class there."""
+    if found.traced is None or found.failed or found.gaps or not same_work(found.traced, survey):
+        return set()
+    return {name for name, one in found.traced.fields.items() if one.kind == "symbolic"}
+
+
 def settle(found: Identity, survey: FieldSurvey, entry: Mapping[str, Any]) -> None:
     """Remove differences that vanish at the values for which the draft holds; adds why nothing is proven if that is so.
 
@@ -68,7 +81,7 @@ def settle(found: Identity, survey: FieldSurvey, entry: Mapping[str, Any]) -> No
     """
     if found.traced is None or found.failed or survey.real is None:
         return
-    if not found.traced.holds or survey.real.passes != (found.traced.numbers["forward"], found.traced.numbers["backward"]):
+    if not same_work(found.traced, survey):
         found.failed = "its trace is of another computation than that of the class in evaluation mode"
         return
     kept = [path for path, known in entry["guarded"].items() if not any(known.get(word) for word in OPEN)]

@@ -6,7 +6,7 @@ The variations come from the census of the library; the inputs are those of the 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from math import isqrt
@@ -86,6 +86,7 @@ class FieldSurvey:
         rows: The verdicts so far; their ``base`` is 1 if inputs were changed, too.
         counts: Field that determines the number of layers, at which the draft is wrong -> the difference.
         waiting: Fields that were not varied for lack of time.
+        settled: Fields that need no ordinary numbers, as the draft is known to be right for all of them.
     """
 
     prover: Prover
@@ -95,6 +96,7 @@ class FieldSurvey:
     rows: list[Row] = field(default_factory=list)
     counts: dict[str, str] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
+    settled: Collection[str] = ()
 
     def __post_init__(self) -> None:
         subject, runner = self.study.subject, self.study.runner
@@ -157,7 +159,7 @@ class FieldSurvey:
         value = plain_lists(value_at(self.config, item.path))
         if attempt(lambda: json.dumps(value)) is None:
             return  # a config file cannot contain such a value
-        built = 0
+        built = ENOUGH if item.path in self.settled else 0
         for other in variations(item, value, self.words.of(item), widths(self.config, part), self.random):
             number = is_whole(other) or isinstance(other, float)
             if number and built >= ENOUGH:

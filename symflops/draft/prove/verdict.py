@@ -10,10 +10,11 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from random import Random
 from typing import Any
 
-from symflops.draft.prove.class_forms import forms_of, forms_proofs, settle
+from symflops.draft.prove.class_forms import forms_of, forms_proofs, settle, settled_fields
 from symflops.draft.prove.points import (
     batch_of,
     default_proof,
@@ -349,7 +350,8 @@ def surveyed(found: Draft, prover: Prover, document: Document, studies: Sequence
     ``until`` is when time is up, as processor time of the process.
     """
     surveys = [FieldSurvey(prover, document, study, lambda: time.process_time() > until) for study in studies]
-    for survey in surveys:
+    for survey, forms in zip_longest(surveys, found.forms):
+        survey.settled = settled_fields(forms, survey) if forms else set()
         survey.run()
     found.fields = entry_of(surveys, prover.model.spec)
     for survey in surveys:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from random import Random
 from typing import Any
@@ -13,7 +12,7 @@ from symflops.draft.trace.steps import Node, Subject, Tape
 from symflops.draft.trace.tape import guessing_values, taped
 from symflops.support.errors import SymflopsError
 from symflops.verify.limits import MOST_SECONDS, TooLongError, within
-from symflops.verify.running import EVERY, both_passes, counter, needed
+from symflops.verify.running import EVERY, both_passes, light_counter, needed
 
 SHARES = (0.02, 0.1, 0.4, 0.8)
 
@@ -137,11 +136,11 @@ def measured(model: Any, arguments: Mapping[str, Any], trained: Collection[str])
         for name, tensor in model.named_parameters():
             tensor.requires_grad_(name in trained)
         with needed("torch").enable_grad(), guessing_values():
-            ahead, back = both_passes(model, arguments, EVERY, partial(counter, False))
+            ahead, back = both_passes(model, arguments, EVERY, light_counter)
     finally:
         for name, tensor in model.named_parameters():
             tensor.requires_grad_(before[name])
-    return int(ahead.get_total_flops()), int(back.get_total_flops())
+    return ahead.total, back.total
 
 
 def culprit(tape: Tape, finding: Finding) -> Node | None:

@@ -15,10 +15,10 @@ from symflops.api import Model
 from symflops.evaluate.interpreted import InterpretedEstimator
 from symflops.support.findings import SymflopsError
 from symflops.verify.cases import LiveCase
-from symflops.verify.census.observation import in_time, light_counter
+from symflops.verify.census.observation import in_time
 from symflops.verify.classes import in_evaluation
 from symflops.verify.live import build, reference_of
-from symflops.verify.running import arguments_of, filled, needed, plain_attention
+from symflops.verify.running import arguments_of, filled, light_counter, needed, plain_attention
 
 LONGEST = {1: 140, 2: 48, 3: 20}
 """Longest length that is tried, by the number of axes of an item; larger limits in configs are not tested."""

@@ -17,7 +17,7 @@ from symflops.verify.cases import LiveCase
 from symflops.verify.census.variations import Changes
 from symflops.verify.limits import TooLongError, within
 from symflops.verify.live import build, parameters_of
-from symflops.verify.running import arguments_of, both_passes, counter, moved, needed
+from symflops.verify.running import arguments_of, both_passes, light_counter, moved
 
 SECONDS = 12
 """Limit of CPU time for one build or run; CPU time, so that a busy machine changes no verdict."""
@@ -94,23 +94,6 @@ def flops(seen: Observed, case: LiveCase, derived: Derived, outputs: tuple[str, 
     with in_time():
         forward, backward = both_passes(seen.model, arguments, outputs, light_counter)
     return forward.total, backward.total
-
-
-def light_counter() -> Any:
-    """Build a fast FLOP counter: PyTorch's rules, but only a ``total``, without FLOPs by module."""
-    registry = counter(False).flop_registry
-
-    class Counting(needed("torch.utils._python_dispatch").TorchDispatchMode):  # type: ignore[misc]
-        total = 0
-
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            result = func(*args, **(kwargs or {}))
-            count = registry.get(func._overloadpacket)
-            if count is not None:
-                self.total += int(count(*args, **(kwargs or {}), out_val=result))
-            return result
-
-    return Counting()
 
 
 def with_values(
