@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sympy import Integer
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from symflops.evaluate.batch import Item
 
 NAMES = re.compile(r"[A-Za-z_]\w*")
+COMPOSITE = "CompositeImplicitAutograd"
+"""Dispatch key of operators that PyTorch defines by others."""
 
 
 def needed(package: str) -> Any:
@@ -197,10 +200,15 @@ def counter(modules: bool = True) -> Any:
 def light_counter() -> Any:
     """Build a fast FLOP counter: PyTorch's rules, but only a ``total``, without FLOPs by module."""
     registry = counter(False).flop_registry
+    is_composite = cache(lambda func: needed("torch")._C._dispatch_has_kernel_for_dispatch_key(func.name(), COMPOSITE))
 
     def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        count = registry.get(func._overloadpacket)
+        if count is None and is_composite(func):
+            with mode:
+                return func.decompose(*args, **kwargs)
         result = func(*args, **kwargs)
-        if count := registry.get(func._overloadpacket):
+        if count is not None:
             mode.total += int(count(*args, **kwargs, out_val=result))
         return result
 

@@ -19,7 +19,16 @@ from symflops.verify.authoring_report import render
 from symflops.verify.cases import LiveCase, cases_of, read_cases
 from symflops.verify.classes import class_of
 from symflops.verify.live import LiveReport, verify_live
-from symflops.verify.running import counter, described, different, moved, rolled_up, summed_tensors
+from symflops.verify.running import (
+    counter,
+    described,
+    different,
+    light_counter,
+    moved,
+    plain_attention,
+    rolled_up,
+    summed_tensors,
+)
 
 SPECS = ("llama", "qwen_image")
 CASES = [pytest.param(name, case, id=f"{name}-{row}") for name in SPECS for row, case in enumerate(cases_of(find_spec(name)))]
@@ -192,6 +201,26 @@ def test_grouped_convolution() -> None:
         output.backward()
     assert forward.get_total_flops() == 2 * 2 * 8 * 8 * 16 * 2 * 9
     assert backward.get_total_flops() == 2 * forward.get_total_flops()
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_the_fast_counter_counts_as_that_of_pytorch(device: str) -> None:
+    import torch
+    from torch import nn
+
+    def composite(values: torch.Tensor) -> torch.Tensor:
+        with torch.inference_mode():  # PyTorch does not take operators apart here, so that a counter has to
+            return torch.zeros(5, 8, device=device).matmul(torch.ones(8, 3, device=device)).sum() + values.sum()
+
+    layer = nn.TransformerEncoderLayer(8, 2, 12, batch_first=True, device=device, activation=nn.functional.silu)
+    layer.train()
+    found = []
+    for made in (lambda: counter(False), light_counter):
+        with plain_attention(), made() as mode:
+            layer(torch.zeros(2, 5, 8, device=device)).sum().backward()
+            composite(torch.zeros(3, device=device))
+        found.append(mode.total if made is light_counter else mode.get_total_flops())
+    assert found[0] == found[1] > 2 * 5 * 8 * 3
 
 
 def test_cases_are_read() -> None:
