@@ -43,9 +43,16 @@ CALLS: dict[str, Callable[[torch.Tensor, torch.Tensor, Any], torch.Tensor]] = {
     "weight_norm": lambda x, y, n: torch._weight_norm(x, y[:1, :1, :1].sum() * torch.ones_like(torch.norm_except_dim(x, 2, 0)), 0),
     "sqrt": lambda x, y, n: x * nn.modules.conv.math.sqrt(n),
     "int": lambda x, y, n: x.new_zeros(vars(nn.modules.conv).get("int", int)(n), 1) + x.sum() + y.sum() * 0,
+    "int as a dtype": lambda x, y, n: typed(x, y, n, vars(nn.modules.conv).get("int", int)),
     **{kind: lambda x, y, n, kind=kind: getattr(nn, kind)(14, 5, 2, batch_first=True)(x[0])[0] for kind in ("LSTM", "GRU", "RNN")},
 }
 """Calls of a tensor of four sides, another one, and a number that divides 6."""
+
+
+def typed(x: torch.Tensor, y: torch.Tensor, number: Any, kind: Any) -> torch.Tensor:
+    whole = torch.zeros(number, dtype=kind) + torch.tensor([1], dtype=kind) + torch.ones(1).to(kind) + x.new_ones(1, dtype=kind)
+    assert whole.dtype == torch.int64 and np.zeros(2, dtype=kind).dtype == np.ones(2).astype(kind).dtype == np.int64
+    return x.sum() + y.sum() + whole
 
 
 def outcome(call: Callable[..., torch.Tensor], tensors: list[torch.Tensor], number: Any) -> tuple[list[Any], list[bool]]:

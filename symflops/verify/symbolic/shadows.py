@@ -15,14 +15,14 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from symflops.support.findings import SymflopsError
-from symflops.support.reading import read_text
 from symflops.verify.running import needed
 
 CONSTANTS = 4096
 """Elements of a constant tensor whose values PyTorch remembers, so that code may read them."""
 LIBRARIES = ("torch.nn.modules.", "torch.nn.utils.", "transformers.", "diffusers.models.", "peft.tuners.")
 """Modules whose integers are shadowed, besides those of a class's own file."""
+TYPED = ("tensor", "as_tensor", "zeros", "ones", "full", "empty", "arange", "zeros_like", "ones_like", "full_like", "cumsum")
+"""Functions of PyTorch that are given ``int`` as a dtype."""
 RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 NOT_SHADOWED = re.compile(r"(auto_factory|configuration_auto|masking_utils|import_utils|generic|hub|tokenization\w*)$")
 
@@ -37,6 +37,7 @@ def install(own: tuple[str, ...] = ()) -> None:
     needed("torch.fx.experimental._config").meta_nonzero_assume_all_nonzero = True
     needed("torch._subclasses.fake_tensor").CONSTANT_NUMEL_LIMIT = CONSTANTS
     torch.compiler.is_compiling = lambda: False
+    Integers.dtype = needed("numpy").dtype("int64")
     for kind in (torch.SymInt, torch.SymFloat):  # numpy's roots of objects
         kind.sqrt = lambda self: torch._sym_sqrt(torch.sym_float(self))
     floats_without_guards()
@@ -55,6 +56,8 @@ def install(own: tuple[str, ...] = ()) -> None:
         (torch, "polar", polar),
         (torch.Tensor, "expand", expanded),
         *((torch._VF, name, recurrent) for name in RECURRENT),
+        *((torch, name, typed) for name in TYPED),
+        *((torch.Tensor, name, typed) for name in ("to", "type", "new_zeros", "new_ones", "new_full", "new_tensor")),
     ):
         before = getattr(holder, name)
         replaced[before] = stand_in(before)
@@ -285,6 +288,16 @@ def recurrent(original: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def typed(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is given ``int`` as a dtype, for which :class:`Integers` stands."""
+    torch = needed("torch")
+
+    def plain(value: Any) -> Any:
+        return torch.int64 if value is Integers else value
+
+    return lambda *args, **options: original(*map(plain, args), **{name: plain(value) for name, value in options.items()})
+
+
 class _IntegerType(type):
     """Makes ``Integers`` answer as ``int`` does, and keep symbols."""
 
@@ -302,7 +315,9 @@ class _IntegerType(type):
 
 
 class Integers(metaclass=_IntegerType):
-    """Stands for ``int`` in module code: a symbolic integer is one, and stays symbolic."""
+    """Stands for ``int`` in module code: a symbolic integer is one, and stays symbolic. numpy reads its ``dtype``."""
+
+    dtype: Any = None
 
 
 def symbolic_math() -> types.ModuleType:
@@ -344,13 +359,5 @@ def shadow(own: tuple[str, ...], functions: Mapping[Any, Any]) -> None:
         for word, value in list(names.items()):
             if isinstance(value, types.FunctionType | types.BuiltinFunctionType) and value in functions:
                 names[word] = functions[value]
-        if "int" not in names and not NOT_SHADOWED.search(name) and not is_dtype(module):
+        if "int" not in names and not NOT_SHADOWED.search(name):
             names["int"] = Integers
-
-
-def is_dtype(module: types.ModuleType) -> bool:
-    """Whether a module's source uses ``int`` as a dtype."""
-    try:
-        return re.search(r"dtype=int[,) ]|\.to\(int\)", read_text(str(module.__file__))) is not None
-    except (SymflopsError, UnicodeDecodeError):
-        return True
