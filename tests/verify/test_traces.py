@@ -29,7 +29,7 @@ from symflops.verify.symbolic.forms import forms_of, numbers_in
 from symflops.verify.symbolic.inputs import Given
 from symflops.verify.symbolic.masks import K, Q, masks_read
 from symflops.verify.symbolic.passes import count
-from symflops.verify.symbolic.points import divisible
+from symflops.verify.symbolic.points import cancelled, divisible
 from symflops.verify.symbolic.printing import as_json, in_terminal, parsed
 from symflops.verify.symbolic.prove import Proof, Prover
 from symflops.verify.symbolic.target import LiveTarget, Target
@@ -398,6 +398,22 @@ def test_masks_are_read_as_conditions(kind, window):
         mask = masking.ALL_MASK_ATTENTION_FUNCTIONS["eager"](1, 8, 8, mask_function=function)
     seen = {(q, k) for q in range(8) for k in range(8) if mask is None or mask[0, 0, q, k] == 0}
     assert seen == {(q, k) for q in range(8) for k in range(8) if found[0].subs({Q: q, K: k}) == True}  # noqa: E712
+
+
+SIDES = ["a", "2*b", "a + b", "floor(a/b)", "3*Mod(a, 3)", "c*(a - 1)", "Max(a, b) - 2", "4", "0"]
+
+
+@given(st.sampled_from(["Eq", "Ne", "Lt", "Le", "Gt", "Ge"]), st.sampled_from(SIDES), st.sampled_from(SIDES), st.sampled_from(["1", "6", "a", "2*b*c", "c**2"]))
+def test_a_condition_without_common_factors_holds_where_it_held(relation, left, right, factor):
+    """Witness: both conditions at all small numbers."""
+    names = {name: symbol(name) for name in "abc"}
+    one, other, common = (sympy.sympify(text, locals=names) for text in (left, right, factor))
+    before = getattr(sympy, relation)(sympy.expand(common * one), sympy.expand(common * other))
+    after = cancelled(before)
+    for point in itertools.product(range(1, 5), repeat=3):
+        values = dict(zip(names.values(), point, strict=True))
+        assert bool(before.subs(values)) == bool(after.subs(values))
+    assert cancelled(sympy.Eq(names["a"] * names["b"], names["a"] * names["c"])) == sympy.Eq(names["b"], names["c"])
 
 
 @given(st.sampled_from(["floor", "ceiling"]), st.sampled_from(["a", "a*b", "floor(a/b)"]), st.sampled_from(["4", "c", "2*c"]), st.booleans())

@@ -19,6 +19,18 @@ LARGEST = 400
 """Factor by which sizes of far points are at most larger than the example's."""
 
 
+def cancelled(guard: sympy.Basic) -> sympy.Basic:
+    """A relation without the sizes and numbers that are factors of both of its sides."""
+    if not isinstance(guard, sympy.core.relational.Relational):
+        return guard
+    gap = sympy.factor_terms(guard.lhs - guard.rhs)
+    kept = sympy.Mul(*(one for one in sympy.Mul.make_args(gap) if not (one.is_Symbol or (one.is_Number and one > 0))))
+    if kept == gap:
+        return guard
+    left = sympy.Add(*(one for one in sympy.Add.make_args(kept) if not one.could_extract_minus_sign()))
+    return guard.func(left, left - kept)
+
+
 def divisible(guard: sympy.Basic) -> sympy.Basic:
     """A condition that a number is its quotient by another one times it, whichever way it is rounded, as a remainder of 0."""
     for one, other in (guard.args, guard.args[::-1]) if isinstance(guard, sympy.Eq) else ():
@@ -60,8 +72,9 @@ class Points:
         """The conditions of the trace, each once."""
         found: dict[sympy.Basic, str] = {}
         for guard, line in (*self.forms.guards, *((one, "") for one in self.forms.layers)):
-            if guard not in (sympy.true, sympy.false) and all(one < OVERFLOW for one in guard.atoms(sympy.Integer)):
-                found.setdefault(divisible(guard), line)
+            plain = divisible(cancelled(guard))
+            if plain not in (sympy.true, sympy.false) and all(one < OVERFLOW for one in guard.atoms(sympy.Integer)):
+                found.setdefault(plain, line)
         return sorted(found.items(), key=lambda item: (len(item[0].free_symbols), sympy.count_ops(item[0])))
 
     def moved_point(self, draw: Callable[[int, str], int] | None = None) -> dict[str, int] | None:
