@@ -190,6 +190,12 @@ def test_a_condition_that_matters_at_some_points_alone_is_kept():
     assert found.proven and exact > 3
 
 
+@pytest.mark.parametrize(("name", "shape"), [("Pooled", (3, 13, 20)), ("Attention", (2, 7, 24)), ("Alternating", (3, 5, 20))])
+def test_a_domain_has_all_sizes_for_which_the_trace_speaks(name, shape):
+    found = traced(name, shape)
+    assert found.far and all(one.subs({symbol(name): value for name, value in point.items()}) == True for point in found.far for one in found.domain)  # noqa: E712
+
+
 @pytest.mark.parametrize("seconds", [0.0, 60.0])
 def test_a_domain_for_which_no_time_was_left_has_all_conditions_of_the_trace(seconds):
     example = example_of(LiveTarget(modules.Branching()), Given((torch.randn(2, 7, 8),), {}, (), False))

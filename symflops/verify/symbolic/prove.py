@@ -236,7 +236,8 @@ class Prover(Points):
         judge = compiled(symbols, [one for one, _ in choices])
         in_domain = cache(lambda places: compiled(symbols, [choices[place][0] for place in places]))
         first = len(choices) - len(self.guards)
-        inside = (self.row(judge, self.moved_point()) for _ in range(INSIDE))
+        draws = [*([None] * INSIDE), *(self.multiples(chained) for chained in (True, False) for _ in range(INSIDE // 6))]
+        inside = (self.row(judge, self.moved_point(draw)) for draw in draws)
         good = [row for row in inside if row is not None and all(row[first:])]  # the trace speaks for these points
         bad: list[list[bool]] = []
         outer: list[tuple[list[bool], dict[str, int], bool]] = []
