@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from functools import cache
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from symflops.support.errors import SymflopsError
 from symflops.verify.running import counter, plain_attention
 from symflops.verify.symbolic.explore import example_of
 from symflops.verify.symbolic.forms import forms_of, numbers_in
-from symflops.verify.symbolic.inputs import Given
+from symflops.verify.symbolic.inputs import LENGTHS, Given, Inputs
 from symflops.verify.symbolic.masks import K, Q, masks_read
 from symflops.verify.symbolic.passes import count
 from symflops.verify.symbolic.points import cancelled, divisible
@@ -261,6 +262,17 @@ def test_conditions_and_ties_of_further_layers_are_known():
 def test_two_numbers_of_layers_may_multiply():
     found = symflops.trace(modules.Nested, inputs={"x": {"shape": [3, 20]}})
     assert found.proven and equal(found.parameters, "outer*inner*width**2") and conditions(found) <= {"outer >= 2", "inner >= 2"}
+
+
+@pytest.mark.parametrize("config", [{}, SimpleNamespace(), SimpleNamespace(stem_num_channels=5)])
+def test_pictures_have_the_channels_of_the_first_convolution(config):
+    def forward(self, pixel_values):
+        return self.conv(pixel_values)
+
+    model = type("Backbone", (nn.Module,), {"forward": forward, "main_input_name": "pixel_values"})()
+    model.conv = nn.Conv2d(5, 8, 3)
+    shapes = [next(iter(make().values())).shape for make in Inputs(model, config, LENGTHS, "meta").candidates()]
+    assert shapes[0][1] == 5
 
 
 class Lettered(nn.Module):

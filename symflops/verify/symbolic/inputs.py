@@ -41,20 +41,20 @@ WIDTHS = (
 
 
 class Inputs:
-    """Makes candidates for one class and config.
+    """Makes candidates for one module.
 
     Args:
-        kind: The module class.
+        model: The module.
         config: Its config object or its arguments.
         lengths: The value of each named length.
         device: Where tensors are made.
     """
 
-    def __init__(self, kind: Any, config: Any, lengths: Mapping[str, Any], device: str) -> None:
-        self.kind, self.config, self.device = kind, config, device
+    def __init__(self, model: Any, config: Any, lengths: Mapping[str, Any], device: str) -> None:
+        self.model, self.kind, self.config, self.device = model, type(model), config, device
         self.lengths = lengths
         self.torch = needed("torch")
-        found = inspect.signature(kind.forward).parameters
+        found = inspect.signature(self.kind.forward).parameters
         skipped = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
         self.taken = {name: one for name, one in found.items() if name != "self" and one.kind not in skipped}
         self.required = {name for name, one in self.taken.items() if one.default is one.empty}
@@ -76,6 +76,11 @@ class Inputs:
             if value is not None and not isinstance(value, (bool, str)):
                 return value
         return default
+
+    def stem(self, default: int) -> Any:
+        """Input channels of the first convolution."""
+        kind = self.torch.nn.modules.conv._ConvNd
+        return next((one.in_channels for one in self.model.modules() if isinstance(one, kind)), default)
 
     def candidates(self) -> Iterator[Candidate]:
         """Makers of keyword arguments, the likeliest first."""
@@ -113,14 +118,17 @@ class Inputs:
                 self.field("num_frames", "frames_per_clip", default=8),
                 self.field("image_size", "crop_size", default=224),
             )
-            yield lambda: {main: self.floats(b, frames, 3, side, side)}
+            channels = self.field("num_channels", "in_channels", "in_chans", default=self.stem(3))
+            yield lambda: {main: self.floats(b, frames, channels, side, side)}
         if "pixel_values" not in self.taken:
             return
         nested = [getattr(self.config, name, None) for name in VISION]
         if main == "input_ids" and "pixel_values" not in self.required:
             yield dict
         for config in [*(one for one in nested if hasattr(one, "to_dict")), self.config][:2]:
-            channels = self.field("num_channels", "in_channels", "in_chans", "image_channels", default=3, config=config)
+            channels = self.field(
+                "num_channels", "in_channels", "in_chans", "image_channels", default=self.stem(3), config=config
+            )
             side = self.field("image_size", "img_size", "input_size", config=config)
             if side is not None:
                 yield lambda channels=channels, side=side: {"pixel_values": self.floats(b, channels, side, side)}  # type: ignore[misc]
@@ -146,7 +154,8 @@ class Inputs:
         b, s, h, w, f = (self.lengths[name] for name in "bshwf")
         name = self.kind.__name__
         names = ("in_channels", "num_channels", "channels", "audio_channels", "io_channels", "latent_channels", "latent_dim")
-        channels = self.field(*names, default=4)
+        stem = self.stem(4)
+        channels = self.field(*names, default=stem)
         main = next((one for one in ("hidden_states", "sample") if one in self.taken), next(iter(self.taken), "x"))
         shapes = [(b, channels, h, w), (b, s, channels), (b, channels, f, h, w), (b, channels, s * 16), (b, f, channels, h, w)]
         if "utoencoder" in name or name.startswith("VQ"):
@@ -155,6 +164,7 @@ class Inputs:
                 (b, channels, 9, h * 8, w * 8),
                 (b, channels, s * 2048),
                 (b, channels, 8, h * 8, w * 8),
+                (b, stem, s * 2048),
             ]
         elif "img_ids" in self.taken:
             shapes = [(b, s, channels)]

@@ -84,11 +84,7 @@ class Example:
         for part in parts(settings):
             validate(part)
         model = self.target.build(settings)
-        found = (
-            self.given.candidates(lengths, device)
-            if self.given
-            else Inputs(self.target.kind, settings, lengths, device).candidates()
-        )
+        found = self.given.candidates(lengths, device) if self.given else Inputs(model, settings, lengths, device).candidates()
         made = next(itertools.islice(found, self.candidate, None))()
         with in_regime(model, self.regime, lengths.get(RANK)):
             if self.given:
