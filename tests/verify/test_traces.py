@@ -253,6 +253,14 @@ def test_the_first_layers_may_be_others():
     assert equal(found.parameters, "3*width*hidden + (layers - 3)*width**2")
 
 
+def test_conditions_may_work_on_bits():
+    found = traced("Binary", (3, 20))
+    assert found.proven and equal(found.forward, "4*b*codes*width") and conditions(found) == {"BitAnd(codes, codes - 1) == 0"}
+    assert parsed(json.loads(json.dumps(as_json(found)))).domain == found.domain
+    with pytest.raises(SymflopsError, match="outside of the domain"):
+        found.estimator({"codes": 24})
+
+
 def test_conditions_and_ties_of_further_layers_are_known():
     found = traced("Pooled", (3, 13, 20))
     assert found.proven and conditions(found) == {"rate <= s", "layers >= 3"} and found.fields["width"].note == "width = offset"

@@ -176,6 +176,19 @@ class Pooled(nn.Module):
         return x
 
 
+class Binary(nn.Module):
+    """A number of codes that is a power of two, and twice as many outputs."""
+
+    def __init__(self, width: int = 20, codes: int = 16) -> None:
+        super().__init__()
+        if codes & (codes - 1) != 0:
+            raise ValueError("the number of codes is no power of two")
+        self.linear = nn.Linear(width, codes << 1, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x)
+
+
 class Windows(nn.Module):
     """Adds a linear of the mean of all windows, and a vector."""
 

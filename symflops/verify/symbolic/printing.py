@@ -17,7 +17,7 @@ import sympy
 
 from symflops.support.errors import SymflopsError
 from symflops.verify.symbolic.inputs import ADAPTERS
-from symflops.verify.symbolic.traced import FIGURES, Field, Traced, neat, symbol, text_of, tree, wrapped
+from symflops.verify.symbolic.traced import BITWISE, FIGURES, Field, Traced, neat, symbol, text_of, tree, wrapped
 
 LETTERS = (
     ("head_dim", "d"), ("d_kv", "d"), ("vocab", "V"), ("key_value_heads", "G"), ("kv_heads", "G"), ("heads", "H"),
@@ -183,9 +183,8 @@ BINARY: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Gt: sympy.Gt,
     ast.GtE: sympy.Ge,
 }
-FUNCTIONS = {
-    name: getattr(sympy, name) for name in ("Max", "Min", "Mod", "Abs", "sqrt", "ceiling", "floor", "Piecewise", "Eq", "Ne")
-}
+WORDS = ("Max", "Min", "Mod", "Abs", "sqrt", "ceiling", "floor", "Piecewise", "Eq", "Ne")
+FUNCTIONS = {name: getattr(sympy, name) for name in WORDS} | BITWISE
 PLACEHOLDER = "name_{}_"
 """Stands for a field in code; names of fields may have dots and numbers."""
 

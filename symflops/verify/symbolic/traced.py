@@ -6,6 +6,7 @@ Expressions are evaluated exactly, simplified, and written as Python code.
 from __future__ import annotations
 
 import math
+import operator
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,22 @@ SIMPLE = 2000
 def symbol(name: str) -> sympy.Symbol:
     """The symbol of a field or a length: a positive integer."""
     return sympy.Symbol(name, integer=True, positive=True)
+
+
+def bitwise(name: str, operation: Callable[[int, int], int]) -> Any:
+    """A function of two integers that works on their bits, as in a check for powers of two."""
+
+    def evaluated(kind: Any, one: sympy.Expr, other: sympy.Expr) -> sympy.Integer | None:
+        both = one.is_Integer and other.is_Integer
+        return sympy.Integer(operation(int(one), int(other))) if both else None
+
+    return type(name, (sympy.Function,), {"eval": classmethod(evaluated), "__module__": __name__})
+
+
+OPERATIONS = {"BitAnd": operator.and_, "BitOr": operator.or_, "BitXor": operator.xor}
+BitAnd, BitOr, BitXor = (bitwise(name, operation) for name, operation in OPERATIONS.items())
+BITWISE = {kind.__name__: kind for kind in (BitAnd, BitOr, BitXor)}
+"""Functions of bits, by the name that an expression of a trace has for them."""
 
 
 class _Exact(PythonCodePrinter):  # type: ignore[misc]
@@ -58,7 +75,7 @@ def replaced(found: sympy.Basic, values: Mapping[sympy.Symbol, Any]) -> Any:
 def compiled(names: Sequence[sympy.Symbol], found: Any) -> Callable[..., Any]:
     """Function of the values of symbols, in order, that evaluates an expression or a list of them exactly."""
     printer = _Exact({"fully_qualified_modules": False, "inline": True, "allow_unknown_functions": True})
-    functions = {"Fraction": Fraction, "math": math, "floor": math.floor, "ceil": math.ceil}
+    functions = {"Fraction": Fraction, "math": math, "floor": math.floor, "ceil": math.ceil, **OPERATIONS}
     return sympy.lambdify(names, found, modules=[functions], printer=printer)  # type: ignore[no-any-return]
 
 

@@ -19,7 +19,7 @@ from symflops.verify.symbolic.inputs import RANK, Given, Inputs
 from symflops.verify.symbolic.masks import masks_read
 from symflops.verify.symbolic.passes import Counts, count
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, others, parts, places, put, validate
-from symflops.verify.symbolic.traced import symbol
+from symflops.verify.symbolic.traced import BitAnd, BitOr, BitXor, symbol
 
 MODULE_CODE, OTHER_CODE = (
     re.compile(r"torch/nn/modules/(?!module\.py)"),
@@ -225,6 +225,11 @@ def standard(found: sympy.Basic) -> Any:
         "Min": sympy.Min,
         "Where": lambda c, a, b: sympy.Piecewise((a, c), (b, True)),
         "OpaqueUnaryFn_sqrt": sympy.sqrt,
+        "BitwiseFn_bitwise_and": BitAnd,
+        "BitwiseFn_bitwise_or": BitOr,
+        "BitwiseFn_bitwise_xor": BitXor,
+        "LShift": lambda a, b: a * 2**b,
+        "RShift": lambda a, b: sympy.floor(a / 2**b),
     }
     if not found.args:
         return sympy.Rational(Fraction(float(found))) if found.is_Float else found
