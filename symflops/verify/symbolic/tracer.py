@@ -28,6 +28,8 @@ MODULE_CODE, OTHER_CODE = (
 FULL = Regime("full")
 STEPS = 8
 """Most replacements of symbols by others in a chain of equations."""
+DENOMINATORS = 10**6
+"""Largest denominator of a fraction that a float stands for."""
 
 
 @dataclass
@@ -211,7 +213,7 @@ def standard(found: sympy.Basic) -> Any:
         "CeilToInt": sympy.ceiling,
         "FloorToInt": sympy.floor,
         "TruncToInt": sympy.floor,
-        "RoundToInt": lambda a: sympy.floor(a + sympy.Rational(1, 2)),
+        "RoundToInt": lambda a: sympy.floor(a / 2 + sympy.Rational(1, 4)) + sympy.ceiling(a / 2 - sympy.Rational(1, 4)),
         "Mod": sympy.Mod,
         "PythonMod": sympy.Mod,
         "ModularIndexing": lambda a, b, c: sympy.Mod(sympy.floor(a / b), c),
@@ -232,7 +234,7 @@ def standard(found: sympy.Basic) -> Any:
         "RShift": lambda a, b: sympy.floor(a / 2**b),
     }
     if not found.args:
-        return sympy.Rational(Fraction(float(found))) if found.is_Float else found
+        return simplest(float(found)) if found.is_Float else found
     args = [standard(one) for one in found.args]
     rule = rules.get(type(found).__name__)
     return rule(*args) if rule else found.func(*args)
@@ -240,6 +242,12 @@ def standard(found: sympy.Basic) -> Any:
 
 class Guards(list[Any]):
     """The guards of a trace, and the source line that asked for each."""
+def simplest(value: float) -> sympy.Rational:
+    """The fraction that a float stands for: 7/10 for 0.7, as products of it are rounded to those of the fraction."""
+    near = Fraction(value).limit_denominator(DENOMINATORS)
+    return sympy.Rational(near if float(near) == value else Fraction(value))
+
+
 
     def __init__(self) -> None:
         super().__init__()
