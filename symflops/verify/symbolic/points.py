@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 import sympy
@@ -162,8 +163,8 @@ class Points:
         except (ZeroDivisionError, ValueError, TypeError, OverflowError):
             return [False] * len(self.guards)
 
-    def random_point(self, changes: int | None = None) -> dict[str, int] | None:
-        """A point with some or all free symbols drawn anew, whether conditions hold or not."""
+    def random_point(self, changes: int | None = None, kept: Mapping[str, int] = MappingProxyType({})) -> dict[str, int] | None:
+        """A point with some or all free symbols drawn anew and given ones kept, whether conditions hold or not."""
         now = {name: self.deep[name] for name in self.free}
         for name in self.free if changes is None else self.random.sample(self.free, min(changes, len(self.free))):
             others: list[Any] = [self.start[other] + self.random.randint(-1, 1) for other in self.free]
@@ -174,4 +175,4 @@ class Points:
                 self.random.choice((1, 2, 3)),
             )
             now[name] = self.another(now[name], name) if name in self.forms.depths else self.random.choice(choices)
-        return numbers_at(now, self.forms.derived)
+        return numbers_at({**now, **kept}, self.forms.derived)

@@ -14,7 +14,7 @@ import sympy
 from symflops.verify.symbolic.explore import said
 from symflops.verify.symbolic.forms import by_kind, numbers_at
 from symflops.verify.symbolic.points import Points
-from symflops.verify.symbolic.traced import FIGURES, compiled, replaced, symbol
+from symflops.verify.symbolic.traced import FIGURES, compiled, symbol
 
 POINTS = 4
 """Unseen configs at which forms are proven; at least three must run."""
@@ -151,7 +151,7 @@ class Prover(Points):
             self.reduce(proof, until)
             known = {condition for condition, _ in proof.domain}
             proof.domain += [(one, "") for one in self.forms.layers if one not in known]
-            proof.domain += self.above_one(proof.domain)
+            proof.domain += self.above_one(proof.domain, until)
             drawn = (self.moved_point(self.multiples(chained)) for chained in (True, False) for _ in range(POINTS))
             proof.far = [one for one in drawn if one is not None]
         return proof
@@ -168,14 +168,23 @@ class Prover(Points):
             self.free.remove(name)
         proof.unmoved = []
 
-    def above_one(self, domain: Sequence[tuple[sympy.Basic, str]]) -> list[tuple[sympy.Basic, str]]:
-        """Condition of each length at whose value 1 the class is not exact, as a trace knows lengths from 2 on only."""
-        found: list[tuple[sympy.Basic, str]] = []
-        for name in sorted(self.forms.example.lengths.keys() & set(self.free)):
-            point = numbers_at({other: self.deep[other] for other in self.free} | {name: 1}, self.forms.derived)
-            values = {symbol(other): value for other, value in (point or {}).items()}
-            inside = point is not None and all(replaced(one, values) is sympy.true for one, _ in domain)
-            if point is None or (inside and self.compare(point) is not None):
+    def above_one(self, domain: Sequence[tuple[sympy.Basic, str]], until: float) -> list[tuple[sympy.Basic, str]]:
+        """Condition of each symbol at whose value 1 the class costs something else, as a trace knows sizes from 2 on only.
+
+        A length of 1 must not fail either. Fields that no time is left to try get the condition.
+        """
+        found, lengths = list[tuple[sympy.Basic, str]](), self.forms.example.lengths
+        holding = compiled([symbol(name) for name in self.names], [one for one, _ in domain])
+        for name in sorted(set(self.free) - self.forms.depths.keys()):
+            first = numbers_at({other: self.deep[other] for other in self.free} | {name: 1}, self.forms.derived)
+            if name not in lengths and time.process_time() > until:
+                found.append((symbol(name) >= 2, ""))
+                continue
+            drawn = chain([first], (self.random_point(2, {name: 1}) for _ in range(NEAR)))
+            inside = next((one for one in drawn if (row := self.row(holding, one)) is not None and all(row)), None)
+            outcome = (self.compare(inside) if inside else None) or ""
+            may_fail = name not in lengths or inside != first
+            if (name in lengths and first is None) or (outcome and not (may_fail and outcome.startswith("fails"))):
                 found.append((symbol(name) >= 2, ""))
         return found
 
