@@ -82,14 +82,17 @@ class Proof:
         return f"only {self.exact} unseen configs ran" + (f": {self.failed[0]}" if self.failed else "")
 
 
-def cover(choices: Sequence[tuple[sympy.Basic, str]], good: Sequence[list[bool]], bad: Sequence[list[bool]]) -> list[int]:
+def cover(
+    choices: Sequence[tuple[sympy.Basic, str]], example: list[bool], good: Sequence[list[bool]], bad: Sequence[list[bool]]
+) -> list[int]:
     """Fewest, plainest conditions of which at each ``bad`` point some do not hold.
 
-    They hold at all ``good`` points, or at most of them if no such conditions tell all bad points.
+    They hold at the example and at all ``good`` points, or at most of them if no such conditions tell all bad points.
     """
     lost = [sum(not row[place] for row in good) for place in range(len(choices))]
     left, found = list(bad), list[int]()
-    for places in ([place for place, count in enumerate(lost) if not count], range(len(choices))):
+    held = [place for place, holds in enumerate(example) if holds]
+    for places in ([place for place in held if not lost[place]], held):
         while left:
             best = max(places, key=lambda place: (sum(not row[place] for row in left), -lost[place], -place), default=None)
             if best is None or all(row[best] for row in left):
@@ -245,6 +248,7 @@ class Prover(Points):
         judge = compiled(symbols, [one for one, _ in choices])
         in_domain = cache(lambda places: compiled(symbols, [choices[place][0] for place in places]))
         first = len(choices) - len(self.guards)
+        example = self.row(judge, self.start) or [True] * len(choices)
         draws = [*([None] * INSIDE), *(self.multiples(chained) for chained in (True, False) for _ in range(INSIDE // 6))]
         inside = (self.row(judge, self.moved_point(draw)) for draw in draws)
         good = [row for row in inside if row is not None and all(row[first:])]  # the trace speaks for these points
@@ -274,9 +278,9 @@ class Prover(Points):
                     bad.append(row)
                     outer.append((row, point, outcome.startswith("fails")))
                     settled = False
-                    domain = cover(choices, good, bad) or domain
+                    domain = cover(choices, example, good, bad) or domain
             settled &= not self.widened(judge, domain, good, bad, until)
-            domain = cover(choices, good, bad)
+            domain = cover(choices, example, good, bad)
             if settled or time.process_time() > until:
                 break
         if time.process_time() > until or not settled:  # what was not tried may matter
