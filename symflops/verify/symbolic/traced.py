@@ -270,6 +270,8 @@ class Traced:
             kind = self.fields[name].kind if name in self.fields else "unknown"
             if kind not in ("symbolic", "unused"):
                 raise SymflopsError(f"'{name}' is {kind}: {', '.join(self.symbols())} are symbols")
+            if values[name] < 1:
+                raise SymflopsError(f"outside of the domain of {self.name}: {name} >= 1")
         point = {name: one.value for name, one in self.fields.items()} | dict(values)
         holding, figures = self.functions
         try:
