@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from symflops.ir.regime import Regime
@@ -30,6 +31,8 @@ STEPS = 4
 """Steps at which a class is built, so that a multiple of a step is not taken for another one."""
 LATEST = 6
 """Number of layers at which a model has all its kinds of layers, at the latest."""
+FAR = 24
+"""Number of layers up to which a class runs in search of layers of other kinds, if its own number is no larger."""
 
 
 def example_of(target: Target | LiveTarget, given: Given | None = None, regime: Regime = FULL) -> Example:
@@ -103,34 +106,58 @@ def with_steps(example: Example, own: Mapping[Place, int]) -> None:
     A number of layers of which that is not found keeps the config's value and is no symbol.
 
     Args:
-        example: Gets its numbers of layers, the steps, and the least numbers.
+        example: Gets its numbers of layers, the steps, and the least numbers; the largest where more layers are of other kinds.
         own: The numbers of layers of the config.
     """
     for place, number in own.items():
 
+        @cache
         def built(layers: int, place: Place = place) -> tuple[int, ...]:
-            model = example.target.build(example.target.settings({**example.depths, place: layers}))
+            with needed("torch").device("meta"):
+                model = example.target.build(example.target.settings({**example.depths, place: layers}))
             return sum(one.numel() for one in model.parameters()), sum(1 for _ in model.modules())
 
+        @cache
         def counted(layers: int, place: Place = place) -> tuple[int, ...]:
             found = replace(example, depths={**example.depths, place: layers}).real({}, example.lengths)
             return found.parameters, found.forward, found.backward
 
+        def same(first: int, step: int, steps: int, run: bool = True) -> bool:
+            """Whether the figures after many steps continue those after one; those of a run if it is wanted."""
+            places = (first, first + step, first + steps * step)
+            figures = (built, counted) if run else (built,)
+            return all(equal_steps([figure(at) for at in places], steps - 1) for figure in figures)
+
+        def last_of(first: int, step: int, number: int = number) -> int:
+            """Number of steps that tells a period from a shorter one, and reaches the config's own number."""
+            return max(step + 2, LATEST // step, (number - first) // step)
+
         def linear(first: int, step: int) -> bool:
             places = range(first, first + max(STEPS * step, LATEST) + 1, step)
-            with needed("torch").device("meta"):
-                if not equal_steps([built(at) for at in places]):
-                    return False
-            last = max(2, LATEST // step)
-            return equal_steps([counted(places[at]) for at in (0, 1, last)], last - 1)
+            with suppress(Exception):  # the class fails with so few layers
+                rows = [built(at) for at in places], [counted(at) for at in places[:3]]
+                return all(map(equal_steps, rows)) and same(first, step, last_of(first, step))
+            return False
 
         until = time.process_time() + PATIENCE * max(0.2, seconds_of(example))
-        choices = ((step, first) for step in PERIODS for first in range(1, LATEST + 1) if (number - first) % step == 0)
-        try:
-            step, first = next(pair for pair in choices if time.process_time() < until and linear(pair[1], pair[0]))
-        except Exception:
+        firsts = ((step, first) for step in PERIODS for first in range(1, max(step, LATEST) + 1))
+        choices = ((step, first) for step, first in firsts if (number - first) % step == 0)
+        found = next((pair for pair in choices if time.process_time() < until and linear(pair[1], pair[0])), None)
+        if found is None:
             example.depths[place] = number
             continue
+        step, first = found
+        with suppress(Exception):  # the class fails with so many layers
+            low, high = last_of(first, step), FAR // step
+            while time.process_time() < until and first + high * step <= DEEPEST:
+                run = high <= FAR // step
+                if high > low and not same(first, step, high, run):
+                    while high - low > 1:
+                        middle = (low + high) // 2
+                        low, high = (middle, high) if same(first, step, middle, run) else (low, middle)
+                    example.most[place] = first + low * step
+                    break
+                low, high = max(low, high), 2 * high
         example.depths[place] = first if first > 1 else first + step
         example.steps[place], example.least[place] = step, first
 

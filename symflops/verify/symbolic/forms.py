@@ -318,6 +318,8 @@ def deepen(found: Forms, base: Counts, deeper: Counts, place: Place) -> None:
 
 
 def add_conditions(found: Forms, deeper: Trace) -> None:
+    if place in example.most:
+        found.layers.append(symbol(name) <= example.most[place])
     """Add what a trace with more layers asks for and ties, as a kind of layer may be among its further layers alone."""
     known, lengths = {guard for guard, _ in found.guards}, found.example.lengths
     new = {one: expression for one, expression in deeper.derived.items() if one not in found.derived}

@@ -47,6 +47,7 @@ class Example:
         own: The values of ``fields`` in the config as it was given.
         steps: By place, the step by which the figures grow linearly in a number of layers.
         least: By place, the least number of layers from which on they do.
+        most: By place, the number of layers beyond which they were seen to do so no more.
         regime: What trains, is adapted and recomputed; the rank of its adapters is a length.
     """
 
@@ -60,6 +61,7 @@ class Example:
     own: dict[Place, int] = field(default_factory=dict)
     steps: dict[Place, int] = field(default_factory=dict)
     least: dict[Place, int] = field(default_factory=dict)
+    most: dict[Place, int] = field(default_factory=dict)
     regime: Regime = FULL
 
     @property
@@ -240,14 +242,14 @@ def standard(found: sympy.Basic) -> Any:
     return rule(*args) if rule else found.func(*args)
 
 
-class Guards(list[Any]):
-    """The guards of a trace, and the source line that asked for each."""
 def simplest(value: float) -> sympy.Rational:
     """The fraction that a float stands for: 7/10 for 0.7, as products of it are rounded to those of the fraction."""
     near = Fraction(value).limit_denominator(DENOMINATORS)
     return sympy.Rational(near if float(near) == value else Fraction(value))
 
 
+class Guards(list[Any]):
+    """The guards of a trace, and the source line that asked for each."""
 
     def __init__(self) -> None:
         super().__init__()
