@@ -79,8 +79,13 @@ class Forms:
         self.derived = {one: expression.xreplace(values) for one, expression in self.derived.items()} | dict(values)
 
 
-def forms_of(example: Example, seconds: float) -> Forms:
+def forms_of(example: Example, seconds: float, careful: bool = False) -> Forms:
     """Trace a class: with every field a symbol, without those that fail, and once more for each depth.
+
+    Args:
+        example: What is traced.
+        seconds: CPU seconds.
+        careful: Whether all fields in conditions of further layers are numbers, as they may choose kinds of layers.
 
     Raises:
         Exception: whatever the class raises while no field is a symbol.
@@ -88,7 +93,7 @@ def forms_of(example: Example, seconds: float) -> Forms:
     until = time.process_time() + seconds
     fields, dropped = list(example.fields), dict[Place, str]()
     trace = attempt(example, fields, dropped, until)
-    fixed = {place for place in fields if getattr(trace.derived.get(symbol(dotted(place))), "is_number", False)}
+    fixed = {place for place in fields if is_number(trace.derived, symbol(dotted(place)))}
     fixed |= dropped.keys()
     if any(
         example.fields[place] != example.own.get(place) for place in fixed
@@ -105,7 +110,7 @@ def forms_of(example: Example, seconds: float) -> Forms:
         fields.append(place)
         del dropped[place]
     deeper, failed = deeper_traces(example, fields, until - seconds / 4)
-    if kinds := fields_of_kinds(example, trace, deeper):
+    if kinds := fields_of_kinds(example, trace, deeper, careful):
         for place in kinds:
             fields.remove(place)
             dropped[place] = KINDS
@@ -139,7 +144,7 @@ def released(forms: Forms, until: float) -> Forms:
 
     for place, value in example.fields.items():
         name = dotted(place)
-        fixed = name in forms.dropped or getattr(forms.derived.get(symbol(name)), "is_number", False)
+        fixed = name in forms.dropped or is_number(forms.derived, symbol(name))
         if not fixed or forms.dropped.get(name) == KINDS or time.process_time() > until:
             continue
         others = sorted({2, 3, value // 2, value + 1, 2 * value} - {0, 1, value})
@@ -260,17 +265,26 @@ def deepen_together(found: Forms, fields: Sequence[Place], single: Mapping[Place
         found.modules[path] = found.modules.get(path, sympy.S.Zero) + more * each
 
 
-def fields_of_kinds(example: Example, base: Trace, deeper: Mapping[Place, Trace]) -> list[Place]:
-    """Fields with a condition for the index of each layer, such as a period: they choose its kind."""
+def fields_of_kinds(example: Example, base: Trace, deeper: Mapping[Place, Trace], careful: bool = False) -> list[Place]:
+    """Fields that are compared with the index of each layer or the number of layers: they choose kinds of layers.
+
+    ``careful`` takes all fields in conditions of further layers, as an index may be shifted: ``(index - first) % period == 0``.
+    """
     known = {guard for guard, _ in base.guards}
     names = set()
     for place, trace in deeper.items():
         number = example.depths[place]
-        indices = {sympy.Integer(index) for index in range(number, number + example.steps[place])}
+        names |= {one.name for one in trace.derived if is_number(trace.derived, one) and not is_number(base.derived, one)}
+        indices = {sympy.Integer(index) for index in range(number, number + example.steps[place] + 1)}
         for guard, _ in trace.guards:
-            if guard not in known and len(guard.free_symbols) == 1 and numbers_in(guard) & indices:
+            if guard not in known and (careful or (len(guard.free_symbols) == 1 and numbers_in(guard) & indices)):
                 names |= {one.name for one in guard.free_symbols}
     return [place for name, place in base.places.items() if name in names]
+
+
+def is_number(derived: Mapping[sympy.Symbol, sympy.Expr], one: sympy.Symbol) -> bool:
+    """Whether a symbol is tied to a number."""
+    return one in derived and bool(derived[one].is_number)
 
 
 def numbers_in(guard: Any) -> set[Any]:
@@ -304,6 +318,8 @@ def deepen(found: Forms, base: Counts, deeper: Counts, place: Place) -> None:
     more = (symbol(name) - number) / sympy.Integer(step)
     if example.least[place] > 1:
         found.layers.append(symbol(name) >= example.least[place])
+    if place in example.most:
+        found.layers.append(symbol(name) <= example.most[place])
     if step > 1:
         found.layers.append(sympy.Eq(sympy.Mod(symbol(name), step), number % step))
     for figure in FIGURES:
@@ -318,8 +334,6 @@ def deepen(found: Forms, base: Counts, deeper: Counts, place: Place) -> None:
 
 
 def add_conditions(found: Forms, deeper: Trace) -> None:
-    if place in example.most:
-        found.layers.append(symbol(name) <= example.most[place])
     """Add what a trace with more layers asks for and ties, as a kind of layer may be among its further layers alone."""
     known, lengths = {guard for guard, _ in found.guards}, found.example.lengths
     new = {one: expression for one, expression in deeper.derived.items() if one not in found.derived}

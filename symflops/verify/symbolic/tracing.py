@@ -85,7 +85,8 @@ def trace(
 def _trace(make: Callable[[], Example], seconds: float) -> Traced:
     """Find an example, trace it in a further process, and prove the forms in this one, whose PyTorch is unchanged.
 
-    If the forms do not hold for the config as given, because the example has other numbers, the config itself is the example.
+    If the forms are wrong somewhere or for the config as given, as the example has other numbers, it is the example; then it is
+    without symbols for fields that may choose kinds of layers.
     """
     import torch
 
@@ -93,26 +94,29 @@ def _trace(make: Callable[[], Example], seconds: float) -> Traced:
     warnings.simplefilter("ignore")
     until = time.process_time() + seconds
     example = make()
-    for fields in (example.fields, example.own):
+    first = [] if example.fields == example.own else [(example.fields, False)]
+    for fields, careful in (*first, (example.own, False), (example.own, True)):
         example.fields, left = dict(fields), until - time.process_time()
-        forms, example.fields = in_process(partial(_forms, example, left / 2), 2 * left, f"tracing {example.name}")
+        make_forms = partial(_forms, example, left / 2, careful)
+        forms, example.fields = in_process(make_forms, 2 * left, f"tracing {example.name}")
         forms.example = example
         freer = released(forms, until - left / 4)
-        found = published(freer, Prover(freer).run(until))
-        if freer is not forms and not found.proven:
-            found = published(forms, Prover(forms).run(until))
-        if found.holds or time.process_time() > until - seconds / 2:
+        proof = Prover(freer).run(until)
+        if freer is not forms and not proof.proven:
+            freer, proof = forms, Prover(forms).run(until)
+        found = published(freer, proof)
+        if (found.holds and not proof.wrong) or time.process_time() > until - seconds / 2:
             break
     return found
 
 
-def _forms(example: Example, seconds: float) -> tuple[Forms, dict[Place, int]]:
+def _forms(example: Example, seconds: float, careful: bool) -> tuple[Forms, dict[Place, int]]:
     """Closed forms and example values of fields, by a process that does nothing else.
 
     The forms come without the example, whose class may not be picklable.
     """
     shadows.install((example.module,))
-    found = forms_of(example, seconds)
+    found = forms_of(example, seconds, careful)
     found.example = None  # type: ignore[assignment]
     return found, example.fields
 
@@ -146,7 +150,7 @@ def published(forms: Forms, proof: Proof) -> Traced:
             fields[name] = Field(name, "symbolic" if name in used else "unused", value, "", origins.get(name, ""))
     conditions = proof.domain
     plain = partial(divided, conditions=[one for one, _ in conditions])
-    return Traced(
+    found = Traced(
         example.name, plain(forms.parameters), plain(forms.forward), plain(forms.backward),
         {path: plain(one) for path, one in forms.modules.items()},
         tuple(one for one, _ in conditions), tuple(line for _, line in conditions), fields,
@@ -155,3 +159,14 @@ def published(forms: Forms, proof: Proof) -> Traced:
         tuple(proof.far), tuple(proof.beyond), tuple(proof.outside), counts.idle,
         tuple(map(text_of, forms.masks)),
     )  # fmt: skip
+    return replace(found, unproven=wrong) if found.proven and (wrong := wrong_as_given(found)) else found
+
+
+def wrong_as_given(found: Traced) -> str:
+    """The first figure in which forms differ from the class with the config as it was given; empty inside of no domain."""
+    try:
+        mine = found.at({})
+    except SymflopsError:
+        return ""
+    differing = (name for name in FIGURES if mine[name] != found.numbers[name])
+    return next((f"{name}: {mine[name]} by the formula, {found.numbers[name]} counted as given" for name in differing), "")
