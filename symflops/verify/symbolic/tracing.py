@@ -17,7 +17,7 @@ from symflops.verify.limits import in_process
 from symflops.verify.symbolic import shadows
 from symflops.verify.symbolic.explore import example_of
 from symflops.verify.symbolic.forms import Forms, forms_of, released
-from symflops.verify.symbolic.inputs import ADAPTERS, Given
+from symflops.verify.symbolic.inputs import ADAPTERS, Given, ranks
 from symflops.verify.symbolic.prove import Proof, Prover
 from symflops.verify.symbolic.target import LiveTarget, Place, Target, dotted, places
 from symflops.verify.symbolic.traced import FIGURES, Field, Traced, divided, text_of
@@ -128,7 +128,8 @@ def published(forms: Forms, proof: Proof) -> Traced:
     lines = forms.lines
     fields = {}
     example = forms.example
-    origins = {**example.given.origins, **ADAPTERS} if example.given else {}
+    adapters = {name: ADAPTERS[name] for name, _ in ranks(example.regime)}
+    origins = {**example.given.origins, **adapters} if example.given else {}
     traced = {dotted(place): number for place, number in {**example.fields, **example.depths}.items()} | dict(example.lengths)
     own = {dotted(place): number for place, number in places(example.target.settings({}))}
     values = {name: own.get(name, number) for name, number in traced.items()}
