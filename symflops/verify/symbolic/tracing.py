@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from symflops.api import AnyRegime, regime_of
+from symflops.evaluate.config import as_json
 from symflops.support.errors import SymflopsError, kind_of
 from symflops.verify.applied import refuse
 from symflops.verify.limits import in_process
@@ -28,7 +29,7 @@ SECONDS = 120.0
 
 
 def trace(
-    what: Any, *args: Any, config: Mapping[str, Any] | None = None, inputs: Mapping[str, Any] | None = None,
+    what: Any, *args: Any, config: Any = None, inputs: Mapping[str, Any] | None = None,
     outputs: Sequence[str] = (), regime: AnyRegime = "full", seconds: float = SECONDS, **kwargs: Any,
 ) -> Traced:  # fmt: skip
     """Trace a module class with symbols in its config and its inputs, or a live module with symbols in its inputs.
@@ -38,7 +39,7 @@ def trace(
     Args:
         what: A module class, or a module.
         args: Of a module: positional arguments of a call.
-        config: Of a class: fields of its config, or arguments of its constructor; defaults complete them.
+        config: Of a class: fields of its config, a config object, or arguments of its constructor; defaults complete them.
         inputs: Of a class: keyword arguments of a call, tensors or ``{"shape": [2, 24], "dtype": "int64"}``; by default those
             that the class is known to take.
         outputs: Of a class with ``inputs``: names of the outputs that the loss sums; by default the main output.
@@ -58,7 +59,7 @@ def trace(
         raise SymflopsError(f"a trace is of a module class or a module, not of {kind_of(what)}")
     chosen = regime_of(regime)
     refuse(chosen)
-    target: Target | LiveTarget = LiveTarget(what) if live else Target(what, {**(config or {}), **kwargs})
+    target: Target | LiveTarget = LiveTarget(what) if live else Target(what, {**fields_of(config), **kwargs})
     name = target.kind.__name__
     if args and not live:
         raise SymflopsError(f"a class takes its config by keyword: trace({name}, config={{...}}, inputs={{...}})")
@@ -80,6 +81,20 @@ def trace(
         if (found := run(given)).proven:
             return found
     return run(plain)
+
+
+def fields_of(config: Any) -> Mapping[str, Any]:
+    """The fields of a config that were given: of transformers' objects those that are no defaults.
+
+    Raises:
+        SymflopsError: it has no fields.
+    """
+    if config is None or isinstance(config, Mapping):
+        return config or {}
+    found = config.to_diff_dict() if hasattr(config, "to_diff_dict") else as_json(config)
+    if not isinstance(found, Mapping):
+        raise SymflopsError(f"a config has fields; {kind_of(config)} has none")
+    return found
 
 
 def _trace(make: Callable[[], Example], seconds: float) -> Traced:
