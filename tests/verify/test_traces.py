@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import textwrap
 import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from random import Random
 from types import SimpleNamespace
@@ -32,9 +34,11 @@ from symflops.verify.symbolic.masks import K, Q, masks_read
 from symflops.verify.symbolic.passes import count
 from symflops.verify.symbolic.points import cancelled, divisible
 from symflops.verify.symbolic.printing import as_json, in_terminal, parsed
-from symflops.verify.symbolic.prove import Proof, Prover
+from symflops.verify.symbolic.prove import Proof, Prover, cover
 from symflops.verify.symbolic.target import LiveTarget, Target
 from symflops.verify.symbolic.traced import Traced, symbol, text_of
+from symflops.verify.symbolic.tracer import simplest
+from symflops.verify.symbolic.tracing import wrong_as_given
 from tests.verify import traced_modules as modules
 
 TEXT = {"x": {"shape": [2, 7, 24]}}
@@ -223,9 +227,15 @@ def test_kinds_of_layers_that_take_turns_grow_by_their_period():
 
 def test_a_period_of_layers_is_not_taken_for_another():
     given = Given((), {"x": {"shape": [3, 20]}})
-    for period, layers in ((4, 34), (3, 22), (2, 16)):
+    for period, layers in ((4, 34), (3, 22), (2, 16), (8, 24)):
         found = example_of(Target(modules.Alternating, {"layers": layers, "period": period}), given)
         assert found.steps == {("layers",): period}
+
+
+def test_a_domain_contains_the_example():
+    """Two conditions of which each is broken at one good point tell the bad one; the first does not hold at the example."""
+    choices = [(symbol("a") >= 2, ""), (symbol("b") >= 2, "")]
+    assert cover(choices, [False, True], [[False, True], [True, False]], [[False, False]]) == [1]
 
 
 def test_a_number_that_changes_values_alone_is_no_condition():
@@ -281,6 +291,83 @@ def test_pictures_have_the_channels_of_the_first_convolution(config):
     model.conv = nn.Conv2d(5, 8, 3)
     shapes = [next(iter(make().values())).shape for make in Inputs(model, config, LENGTHS, "meta").candidates()]
     assert shapes[0][1] == 5
+
+
+def test_parts_of_a_width_are_rounded_as_python_rounds_them():
+    found = symflops.trace(modules.Proportional, inputs={"x": {"shape": [3, 40]}})
+    assert found.proven, found.unproven
+    for width in range(2, 200):
+        sides = (width, int(width * 0.3), int(8 / 3 * width), math.ceil(width * 0.1), round(width / 4) + 1)
+        assert found.at({"width": width})["parameters"] == sum(a * b for a, b in itertools.pairwise(sides)), width
+
+
+@pytest.mark.parametrize("value", [0.7, 1 / 3, 8 / 3, 0.1, 2.5, 2**0.5, 1e-9, 1e300])
+def test_a_float_is_the_simplest_fraction_that_is_rounded_to_it(value):
+    found = simplest(value)
+    assert float(found) == value and (found.q <= 100 or value in (2**0.5, 1e-9))
+
+
+def test_a_field_of_one_that_costs_something_else_is_outside_of_the_domain():
+    widened = symflops.trace(modules.Widened, inputs={"x": {"shape": [3, 8]}})
+    assert widened.proven and conditions(widened) == {"factor >= 2"}
+    assert equal(widened.parameters, "2*factor*width**2") and modules.Widened(8, 1).layer.weight.numel() == 64
+
+
+@pytest.mark.parametrize(
+    ("options", "most"), [({}, 15), ({"deep": 999.0}, None), ({"half": 12.0, "deep": 999.0}, 12), ({"layers": 9, "deep": 10.0}, 9)]
+)
+def test_a_number_of_layers_ends_where_further_layers_are_others(options, most):
+    found = symflops.trace(modules.Deep, config=options, inputs={"x": {"shape": [6, 20]}})
+    assert found.proven and conditions(found) == ({f"layers <= {most}"} if most else set())
+    assert equal(found.parameters, "layers*width**2")
+
+
+@pytest.mark.parametrize("options", [{"layers": 32}, {"layers": 32, "deep": 99.0, "half": 12.0}])
+def test_a_number_of_layers_beyond_a_change_is_a_number(options):
+    found = symflops.trace(modules.Deep, config=options, inputs={"x": {"shape": [6, 20]}})
+    assert found.proven and found.at({}) == found.numbers and found.fields["layers"].kind == "dropped"
+
+
+def test_forms_that_differ_from_the_config_as_given_are_not_proven():
+    found = traced("Perceptron", (2, 7, 12))
+    assert not wrong_as_given(found)
+    assert wrong_as_given(replace(found, numbers={**found.numbers, "forward": 1})) == "forward: 40320 by the formula, 1 counted as given"
+    assert not wrong_as_given(replace(found, domain=(symbol("layers") >= 9,), lines=("",)))  # nothing is said of it
+
+
+def test_a_field_that_is_compared_with_the_number_of_layers_is_a_number():
+    found = symflops.trace(modules.Compared, inputs={"x": {"shape": [3, 20]}})
+    assert found.proven and conditions(found) == {"layers <= 15"} and found.fields["deep"].kind == "dropped"
+
+
+def test_a_period_that_begins_late_is_found():
+    found = symflops.trace(modules.Seldom, inputs={"x": {"shape": [3, 20]}})
+    assert found.proven and conditions(found) == {"layers >= 3", "layers % 6 == 3"}, found.unproven
+    assert {found.fields[name].kind for name in ("period", "first")} <= {"dropped", "specialised"}
+
+
+def test_fewer_layers_may_fail():
+    found = symflops.trace(modules.Borrowing, inputs={"x": {"shape": [3, 20]}})
+    assert found.proven and conditions(found) == {"layers >= 4"} and equal(found.parameters, "(2*layers - 3)*width**2")
+
+
+def test_numbers_that_were_made_distinct_give_way_to_those_of_the_config():
+    """A kernel of 6 in place of 3, which is the number of samples, costs no equal amount in each layer."""
+    found = symflops.trace(modules.Same, inputs={"x": {"shape": [3, 10, 18]}})
+    assert found.proven and {"kernel", "layers"} <= set(found.symbols())
+    assert found.at({"kernel": 5, "layers": 9})["forward"] == 2 * 3 * 18 * 9 * (5 + 1) * 100
+
+
+def test_a_field_named_rank_is_no_rank_of_adapters():
+    found = symflops.trace(modules.Ranked, inputs={"x": {"shape": [3, 12]}})
+    assert found.proven and "rank" not in found.lengths and "of the adapters" not in in_terminal(found)
+
+
+def test_a_config_may_be_an_object():
+    found = symflops.trace(modules.Configured, config=modules.Sizes(hidden=33), inputs={"x": {"shape": [2, 12]}})
+    assert found.proven and found.fields["hidden"].value == 33 and found.numbers["forward"] == 2 * 2 * 2 * 12 * 33
+    with pytest.raises(SymflopsError, match="a config has fields; int has none|has none"):
+        symflops.trace(modules.Configured, config=3)
 
 
 class Lettered(nn.Module):
@@ -341,6 +428,8 @@ def test_an_estimator_refuses_configs_for_which_the_forms_do_not_hold():
     assert (estimator.forward(b=2, s=7), estimator.backward(b=2, s=7)) == counted(model, torch.randn(2, 7, 10))
     with pytest.raises(SymflopsError, match="'t' is derived"):
         found.at({"t": 3})
+    with pytest.raises(SymflopsError, match="outside of the domain of Perceptron: width >= 1"):
+        found.estimator({"width": 0})
     with pytest.raises(SymflopsError, match="'b' is unknown|'q' is unknown"):
         found.at({"q": 3})
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -304,3 +308,129 @@ class Skipping(nn.Module):
             if not (self.training and torch.rand([]) < 0.5):
                 x = layer(x)
         return x
+
+
+class Proportional(nn.Module):
+    """Widths that are parts of another one, rounded in three ways."""
+
+    def __init__(self, width: int = 40, part: float = 0.3) -> None:
+        super().__init__()
+        sides = (width, int(width * part), int(8 / 3 * width), math.ceil(width * 0.1), round(width / 4) + 1)
+        self.layers = nn.Sequential(*(nn.Linear(*pair, bias=False) for pair in itertools.pairwise(sides)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x)
+
+
+class Widened(nn.Module):
+    """A shortcut needs weights only if widths differ."""
+
+    def __init__(self, width: int = 8, factor: int = 3) -> None:
+        super().__init__()
+        self.layer = nn.Linear(width, width * factor, bias=False)
+        self.shortcut = nn.Linear(width, width * factor, bias=False) if factor * width != width else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x) + self.shortcut(x)
+
+
+class Deep(nn.Module):
+    """From ``deep`` layers on each layer has two linears; the layers from the 13th on see half of the tokens."""
+
+    def __init__(self, width: int = 20, layers: int = 4, deep: float = 16.0, half: float = 99.0) -> None:
+        super().__init__()
+        each = 2 if layers >= deep else 1
+        self.layers = nn.ModuleList(
+            nn.Sequential(*(nn.Linear(width, width, bias=False) for _ in range(each))) for _ in range(layers)
+        )
+        self.half = half
+
+    def forward(self, x: Tensor) -> Tensor:
+        for place, layer in enumerate(self.layers):
+            x = layer(x[: x.shape[0] // 2] if place == self.half else x)
+        return x
+
+
+class Compared(nn.Module):
+    """A field that is compared with the number of layers."""
+
+    def __init__(self, width: int = 20, layers: int = 5, deep: int = 16) -> None:
+        super().__init__()
+        hidden = width if layers < deep else 2 * width
+        self.layers = nn.ModuleList(Through(width, hidden) for _ in range(layers))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Seldom(nn.Module):
+    """Every ``period``-th layer runs twice, counted from the layer ``first``."""
+
+    def __init__(self, width: int = 20, layers: int = 15, period: int = 6, first: int = 2) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(layers))
+        self.twice = {place for place in range(layers) if place >= first and (place - first) % period == 0}
+
+    def forward(self, x: Tensor) -> Tensor:
+        for place, layer in enumerate(self.layers):
+            x = layer(layer(x)) if place in self.twice else layer(x)
+        return x
+
+
+class Borrowing(nn.Module):
+    """The last three layers use the keys of the layer before; fewer than four layers fail."""
+
+    def __init__(self, width: int = 20, layers: int = 8) -> None:
+        super().__init__()
+        self.queries = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(layers))
+        self.keys = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(layers - 3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for place, query in enumerate(self.queries):
+            if place < len(self.keys):
+                keys = self.keys[place](x)
+            x = query(x) + keys
+        return x
+
+
+class Same(nn.Module):
+    """Convolutions that keep the length if the kernel is odd; then each has a shortcut with weights."""
+
+    def __init__(self, width: int = 10, kernel: int = 3, layers: int = 4) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv1d(width, width, kernel, padding=kernel // 2, bias=False) for _ in range(layers))
+        self.shortcut = nn.Conv1d(width, width, 1, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            y = layer(x)
+            x = y + self.shortcut(x) if y.shape == x.shape else y
+        return x
+
+
+class Ranked(nn.Module):
+    """A factored layer whose rank is a field."""
+
+    def __init__(self, width: int = 12, rank: int = 5) -> None:
+        super().__init__()
+        self.down, self.up = nn.Linear(width, rank, bias=False), nn.Linear(rank, width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.up(self.down(x))
+
+
+@dataclass
+class Sizes:
+    width: int = 12
+    hidden: int = 20
+
+
+class Configured(nn.Module):
+    def __init__(self, config: Sizes) -> None:
+        super().__init__()
+        self.up, self.down = nn.Linear(config.width, config.hidden), nn.Linear(config.hidden, config.width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(self.up(x))
