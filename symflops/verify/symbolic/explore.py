@@ -140,7 +140,7 @@ def with_steps(example: Example, own: Mapping[Place, int]) -> None:
             return False
 
         until = time.process_time() + PATIENCE * max(0.2, seconds_of(example))
-        firsts = ((step, first) for step in PERIODS for first in range(1, max(step, LATEST) + 1))
+        firsts = ((step, first) for step in PERIODS for first in range(1, min(number, max(step, LATEST)) + 1))
         choices = ((step, first) for step, first in firsts if (number - first) % step == 0)
         found = next((pair for pair in choices if time.process_time() < until and linear(pair[1], pair[0])), None)
         if found is None:
