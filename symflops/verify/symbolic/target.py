@@ -148,12 +148,16 @@ def places(value: Any, before: Place = ()) -> Iterator[tuple[Place, int]]:
 
 
 def others(value: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) of the fields that are neither integers nor hold others: switches, floats, words, None."""
+    """Yield (name, value) of the fields that are no places of integers and hold no others: switches, floats, words, None.
+
+    The integers of long lists are among them.
+    """
+    long = isinstance(value, (list, tuple)) and len(value) > LONGEST_LIST
     for key, inner in members(value):
         name = f"{before}{key}"
         if nested(inner):
             yield from others(inner, f"{name}.")
-        elif type(inner) is not int and (inner is None or isinstance(inner, (bool, float, str))):
+        elif (type(inner) is not int or long) and (inner is None or isinstance(inner, (bool, int, float, str))):
             yield name, inner
 
 

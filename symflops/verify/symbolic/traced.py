@@ -19,6 +19,7 @@ import sympy
 from sympy.printing.pycode import PythonCodePrinter
 from sympy.printing.str import StrPrinter
 
+from symflops.evaluate.unread import is_id
 from symflops.support.findings import SymflopsError
 
 WIDTH = 80
@@ -337,8 +338,10 @@ class TracedEstimator:
         self.traced, self.values = traced, dict[str, int]()
         for name, value in flat(config):
             known = traced.fields.get(name)
-            if known is not None and known.kind in ("symbolic", "unused"):
+            if known is not None and known.kind in ("symbolic", "unused") and value is not None:
                 self.values[name] = value
+            elif known is None and name not in traced.fixed and type(value) is int and not is_id(name):
+                raise SymflopsError(f"'{name}' is no field of {traced.name} in this trace; trace it with this config")
             elif (known.value if known else traced.fixed.get(name, value)) != value:
                 what = f"{known.kind} ({known.note})" if known else "of the example"
                 raise SymflopsError(
@@ -356,10 +359,12 @@ class TracedEstimator:
 
 
 def flat(config: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield (name with dots, value) of the fields of a config."""
+    """Yield (name with dots, value) of the fields of a config; None for the item after the last one of a list."""
     for key, value in config.items() if isinstance(config, Mapping) else enumerate(config):
         name = f"{before}{key}"
         if isinstance(value, (Mapping, list, tuple)):
             yield from flat(value, f"{name}.")
         else:
             yield name, value
+    if not isinstance(config, Mapping):
+        yield f"{before}{len(config)}", None
