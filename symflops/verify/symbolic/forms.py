@@ -23,6 +23,8 @@ ATTEMPTS = 14
 KINDS = "it chooses the kinds of layers"
 DEEPER = 4
 """Steps of each number of layers beyond the example at which a field is seen to change no figure."""
+HUGE = 1000
+"""Factor at which a field, which may be a bound of sizes, is seen to change no figure."""
 
 
 @dataclass
@@ -130,8 +132,8 @@ def forms_of(example: Example, seconds: float, careful: bool = False) -> Forms:
 def released(forms: Forms, until: float) -> Forms:
     """Forms with symbols for the fields that are numbers and change no figure of the real class, such as a scale.
 
-    At small, near and larger values each of them has the same figures, with more layers than those of the example, as a period
-    of layers shows only then; the proof moves it further. The same forms if there is no such field.
+    At small, near, larger and huge values each of them has the same figures, with more layers than those of the example, as a
+    period of layers shows only then; the proof moves it further. The same forms if there is no such field.
     """
     few, found = (
         forms.example,
@@ -147,7 +149,7 @@ def released(forms: Forms, until: float) -> Forms:
         fixed = name in forms.dropped or is_number(forms.derived, symbol(name))
         if not fixed or forms.dropped.get(name) == KINDS or time.process_time() > until:
             continue
-        others = sorted({2, 3, value // 2, value + 1, 2 * value} - {0, 1, value})
+        others = sorted({2, 3, value // 2, value + 1, 2 * value, HUGE * value} - {0, 1, value})
         with suppress(Exception):  # the class fails with another value
             base = figures({})
             if all(figures({place: other}) == base for other in others):
