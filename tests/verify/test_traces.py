@@ -370,6 +370,30 @@ def test_a_config_may_be_an_object():
         symflops.trace(modules.Configured, config=3)
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [({"widths": [6, 9]}, "'widths.2' is symbolic"), ({"widths": [6, 9, 7, 5]}, "'widths.3' is no field"), ({"width": 9}, "'width' is no field")],
+)
+def test_a_config_of_another_form_is_refused(given, told):
+    found = symflops.trace(modules.Listed, inputs={"x": {"shape": [3, 6]}})
+    assert found.proven and found.estimator({"widths": [5, 2, 8]}).parameters == 26
+    with pytest.raises(SymflopsError, match=told):
+        found.estimator(given)
+
+
+def test_numbers_of_a_long_list_are_those_of_the_example():
+    widths = list(range(5, 15))
+    found = symflops.trace(modules.Listed, config={"widths": widths}, inputs={"x": {"shape": [3, 5]}})
+    assert found.estimator({"widths": widths}).parameters == found.numbers["parameters"] and found.fixed["widths.3"] == 8
+    with pytest.raises(SymflopsError, match="'widths.9' is of the example"):
+        found.estimator({"widths": [*widths[:-1], 99]})
+
+
+def test_a_number_that_bounds_sizes_stays_a_number():
+    found = symflops.trace(modules.Limited, inputs={"x": {"shape": [3, 400]}})
+    assert found.proven and found.fields["limit"].kind == "specialised" and conditions(found) == {"width >= 12"}
+
+
 class Lettered(nn.Module):
     """Fields that are named like the lengths of inputs."""
 

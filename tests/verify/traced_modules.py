@@ -434,3 +434,25 @@ class Configured(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down(self.up(x))
+
+
+class Listed(nn.Module):
+    """Widths by a list."""
+
+    def __init__(self, widths: tuple[int, ...] = (6, 9, 7)) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*(nn.Linear(*pair, bias=False) for pair in itertools.pairwise(widths)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x)
+
+
+class Limited(nn.Module):
+    """Has a second layer if its width is below a limit that is read as a float."""
+
+    def __init__(self, width: int = 400, limit: int = 12) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*(nn.Linear(width, width, bias=False) for _ in range(2 if width < float(limit) else 1)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x)
