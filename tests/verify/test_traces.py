@@ -36,7 +36,7 @@ from symflops.verify.symbolic.points import cancelled, divisible
 from symflops.verify.symbolic.printing import as_json, in_terminal, parsed
 from symflops.verify.symbolic.prove import Proof, Prover, cover
 from symflops.verify.symbolic.target import LiveTarget, Target
-from symflops.verify.symbolic.traced import Traced, symbol, text_of
+from symflops.verify.symbolic.traced import Traced, replaced, symbol, text_of
 from symflops.verify.symbolic.tracer import simplest
 from symflops.verify.symbolic.tracing import wrong_as_given
 from tests.verify import traced_modules as modules
@@ -537,6 +537,12 @@ def test_masks_are_read_as_conditions(kind, window):
         mask = masking.ALL_MASK_ATTENTION_FUNCTIONS["eager"](1, 8, 8, mask_function=function)
     seen = {(q, k) for q in range(8) for k in range(8) if mask is None or mask[0, 0, q, k] == 0}
     assert seen == {(q, k) for q in range(8) for k in range(8) if found[0].subs({Q: q, K: k}) == True}  # noqa: E712
+
+
+@pytest.mark.parametrize("text", ["floor(a / (b - 1))", "Mod(7, b - 1)", "Max(1, a / (b - 1))", "Min(a, floor(1 / (b - 1)))"])
+def test_a_division_by_zero_has_no_value(text):
+    names = {name: symbol(name) for name in "ab"}
+    assert not replaced(sympy.sympify(text, locals=names), {names["a"]: sympy.Integer(3), names["b"]: sympy.Integer(1)}).is_Integer
 
 
 SIDES = ["a", "2*b", "a + b", "floor(a/b)", "3*Mod(a, 3)", "c*(a - 1)", "Max(a, b) - 2", "4", "0"]

@@ -69,7 +69,7 @@ def replaced(found: sympy.Basic, values: Mapping[sympy.Symbol, Any]) -> Any:
     """An expression with other symbols or numbers; ``nan`` where it divides by zero."""
     try:
         return found.xreplace(values)
-    except ZeroDivisionError:
+    except (ZeroDivisionError, ValueError):  # the latter by the larger one of a quotient and a number
         return sympy.nan
 
 
