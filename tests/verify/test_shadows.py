@@ -42,6 +42,7 @@ CALLS: dict[str, Callable[[torch.Tensor, torch.Tensor, Any], torch.Tensor]] = {
     "norm_except_dim": lambda x, y, n: torch.norm_except_dim(x, 2, 1) * y.sum(),
     "weight_norm": lambda x, y, n: torch._weight_norm(x, y[:1, :1, :1].sum() * torch.ones_like(torch.norm_except_dim(x, 2, 0)), 0),
     "sqrt": lambda x, y, n: x * nn.modules.conv.math.sqrt(n),
+    "log2": lambda x, y, n: x.new_zeros(2 ** nn.modules.conv.math.ceil(nn.modules.conv.math.log2(n)), 1) + x.sum() + y.sum() * 0,
     "int": lambda x, y, n: x.new_zeros(vars(nn.modules.conv).get("int", int)(n), 1) + x.sum() + y.sum() * 0,
     "int as a dtype": lambda x, y, n: typed(x, y, n, vars(nn.modules.conv).get("int", int)),
     **{kind: lambda x, y, n, kind=kind: getattr(nn, kind)(14, 5, 2, batch_first=True)(x[0])[0] for kind in ("LSTM", "GRU", "RNN")},

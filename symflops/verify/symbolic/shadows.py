@@ -321,7 +321,7 @@ class Integers(metaclass=_IntegerType):
 
 
 def symbolic_math() -> types.ModuleType:
-    """A copy of :mod:`math` whose roots and roundings keep symbols; logarithms read the value, under a guard."""
+    """A copy of :mod:`math` whose roots, roundings and ``log2`` keep symbols; ``log`` reads the value, under a guard."""
     torch, found = needed("torch"), types.ModuleType("math")
     vars(found).update(vars(math))
 
@@ -334,7 +334,7 @@ def symbolic_math() -> types.ModuleType:
     lift("ceil", lambda value: value if isinstance(value, torch.SymInt) else value.__ceil__())
     lift("floor", lambda value: value if isinstance(value, torch.SymInt) else value.__floor__())
     lift("log", lambda value: math.log(value.__index__() if isinstance(value, torch.SymInt) else float(value)))
-    lift("log2", lambda value: math.log2(value.__index__() if isinstance(value, torch.SymInt) else float(value)))
+    lift("log2", lambda value: torch._sym_log2(torch.sym_float(value)))
     return found
 
 

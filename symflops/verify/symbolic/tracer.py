@@ -229,6 +229,7 @@ def standard(found: sympy.Basic) -> Any:
         "Min": sympy.Min,
         "Where": lambda c, a, b: sympy.Piecewise((a, c), (b, True)),
         "OpaqueUnaryFn_sqrt": sympy.sqrt,
+        "OpaqueUnaryFn_log2": lambda a: sympy.log(a, 2),
         "BitwiseFn_bitwise_and": BitAnd,
         "BitwiseFn_bitwise_or": BitOr,
         "BitwiseFn_bitwise_xor": BitXor,
