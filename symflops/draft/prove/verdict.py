@@ -305,6 +305,7 @@ def prove(
         study.runner.deadline = max(until, time.process_time() + DRAWING * timeout)
         found.proofs += drawn_proofs(prover, document, study)
         found.proofs += value_proofs(prover, document, study)
+    found.forms = []
     for study in studies if all(proof.exact for proof in found.proofs) and not found.unsolved else ():
         study.runner.tell("tracing its class")
         found.forms.append(forms_of(prover, study, batch_of(document, study, {}), max(LEAST_SECONDS, TRACING * timeout)))
