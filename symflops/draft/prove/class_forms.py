@@ -45,6 +45,7 @@ def forms_of(prover: Prover, study: Study, batch: tuple[Mapping[str, int], int],
         batch: Values of the draft's lengths, and the number of items, for the arguments of the study.
         seconds: Limit of the trace.
     """
+    study.runner.tell("tracing its class")
     subject, found = study.subject, Identity("its class")
     try:
         config = full_config(subject.build(), subject.config)

@@ -305,10 +305,9 @@ def prove(
         study.runner.deadline = max(until, time.process_time() + DRAWING * timeout)
         found.proofs += drawn_proofs(prover, document, study)
         found.proofs += value_proofs(prover, document, study)
-    found.forms = []
-    for study in studies if all(proof.exact for proof in found.proofs) and not found.unsolved else ():
-        study.runner.tell("tracing its class")
-        found.forms.append(forms_of(prover, study, batch_of(document, study, {}), max(LEAST_SECONDS, TRACING * timeout)))
+    exact = all(proof.exact for proof in found.proofs) and not found.unsolved
+    limit = max(LEAST_SECONDS, TRACING * timeout)
+    found.forms = [forms_of(prover, one, batch_of(document, one, {}), limit) for one in studies if exact]
     try:
         judge(found, prover, document, studies, published, max(until, time.process_time() + VARYING * timeout))
     except Exception as error:  # must not lose the draft

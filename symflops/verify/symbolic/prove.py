@@ -34,7 +34,7 @@ DOUBLINGS = 18
 
 @dataclass
 class Proof:
-    """What comparisons with the real class found.
+    """Results of comparisons with the real class.
 
     Attributes:
         points: The unseen configs and lengths at which all figures were equal.

@@ -1,4 +1,4 @@
-"""What is traced: a class with the integer fields of its config, or the arguments of its constructor."""
+"""Targets of traces: a class with the integer fields of its config, or the arguments of its constructor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a class or a module costs by its own code: closed forms, their domain and their proof.
+"""Costs of a class or a module by its own code: closed forms, their domain and their proof.
 
 Expressions are evaluated exactly, simplified, and written as Python code.
 """

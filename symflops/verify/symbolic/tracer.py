@@ -34,7 +34,7 @@ DENOMINATORS = 10**6
 
 @dataclass
 class Example:
-    """What every run of a class shares.
+    """Example that every run of a class shares.
 
     Attributes:
         target: The class and its config.
